@@ -1,0 +1,9460 @@
+/* chunkbench.h - a storage core that measures itself: durable chunk storage in one C header.
+ *
+ * CONTENTS (search for the tag)
+ *   MANUAL      >>start    how to use it in five minutes
+ *               >>promise  what is guaranteed, and where the promise ends
+ *               >>threads  who may call what from where
+ *               >>memory   how much, and whose
+ *               >>macros   what can be configured at compile time
+ *   FORMAT      >>format   every byte on the medium, and why
+ *               >>recovery what a mount does with what it finds
+ *   API         >>config >>status >>medium >>volume >>container >>chunk >>check >>bench
+ *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
+ *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
+ *               >>chunk-write >>chunk-read >>volume-api >>check-impl >>text
+ *
+ * ---------------------------------------------------------------------------------------------- >>start
+ *
+ * In exactly one C file:
+ *
+ *     #define CHUNKBENCH_IMPLEMENTATION
+ *     #include "chunkbench.h"
+ *
+ * everywhere else only the #include. A program gives the library a medium (four functions and a geometry;
+ * platform/ has a directory, a block device or image file, and RAM), and memory:
+ *
+ *     size_t bytes = ckb_volume_memory(&medium.geometry, NULL);
+ *     ckb_volume *volume;
+ *     ckb_mount(&medium, NULL, malloc(bytes), bytes, &volume, NULL);
+ *     ckb_container_create(volume, 7);
+ *     bytes = ckb_writer_memory(&medium.geometry, NULL);
+ *     ckb_writer *writer;
+ *     ckb_writer_open(volume, NULL, malloc(bytes), bytes, &writer);
+ *     ckb_chunk_id id = {7, 0, 0};
+ *     ckb_chunk_write(writer, &id, "hello", 5, CKB_DURABLE);
+ *
+ * ckb_format makes the volume once. Structs of configuration mean their defaults where they are zero, and
+ * a null pointer means all defaults. Functions return 0 or a negative ckb_status; what went wrong and where
+ * stands in a ckb_fault, which ckb_fault_text turns into one line.
+ *
+ * ---------------------------------------------------------------------------------------------- >>promise
+ *
+ * Promised, on a medium that keeps the contract of section >>medium:
+ *   - What was acknowledged as durable (CKB_DURABLE, ckb_writer_commit, ckb_sync, container calls, a clean
+ *     ckb_unmount) is there after any crash or power cut, byte for byte.
+ *   - What was deleted or overwritten durably never comes back. Bytes of an earlier life of a segment, of
+ *     an earlier volume or of another place never verify.
+ *   - A chunk is there whole or not at all. A read returns verified bytes or an error.
+ *   - "Never written", "deleted", "corrupt" and "I/O error" are four different answers. A lost segment
+ *     never turns into "not found".
+ *   - Nothing durable is rewritten in place: each write unit is written at most once between two erases,
+ *     in rising order inside a segment.
+ *   - A mount writes nothing, allocates nothing and needs no free space.
+ *   - A failed write or sync is final for the mount: it and all later writes say so; reads go on.
+ *
+ * Not promised:
+ *   - Order between appends of two writers, or between appends that no commit separates: after a crash any
+ *     part of what was not acknowledged may be there, per writer a prefix of each segment.
+ *   - Anything about a medium whose sync lies. `chunkbench check --acks` finds such media.
+ *   - Repair: damaged bytes are found and named, there is no second copy.
+ *   - Secrecy or authenticity: CRC-32C finds accidents, not attackers.
+ *   - That DELETED is answered for ever: a container that was deleted is forgotten when its place in the
+ *     table is needed and nothing of it is left; its id may then be used again and finds nothing old.
+ *
+ * ---------------------------------------------------------------------------------------------- >>threads
+ *
+ * Without CKB_THREADS a volume belongs to one thread. With it every function may be called from any thread at
+ * any time, except that ckb_mount and ckb_unmount run alone, that ckb_writer_close must be the last call on a
+ * writer, and that a reader serves one thread at a time. Callbacks run in the calling thread and must not call
+ * into the volume. The library starts no threads and reads no clock.
+ *
+ * ---------------------------------------------------------------------------------------------- >>memory
+ *
+ * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory,
+ * ckb_reader_memory. The index takes 32 bytes a slot at a load of 0.8, and one byte for eight slots: about 40
+ * bytes a chunk. A segment takes 40 bytes, a container 64. A writer takes two buffers and 28 bytes for each
+ * entry of a summary. Nothing else grows. Stack use is below 1 KiB, there is no recursion.
+ *
+ * ---------------------------------------------------------------------------------------------- >>macros
+ *
+ *   CHUNKBENCH_IMPLEMENTATION  compile the implementation here (C only)
+ *   CHUNKBENCH_BENCH           with the bench part: histograms, workloads, reports
+ *   CKB_CONFIG                 a header in quotes to include first, for the macros below
+ *   CKB_STATIC                 everything static, for one translation unit or several private copies
+ *   CKB_API                    decoration of the public declarations
+ *   CKB_THREADS                locks and atomics; needs the compiler's __atomic built-ins
+ *   CKB_MUTEX ...              with CKB_THREADS: another mutex than pthread's: CKB_MUTEX (the type), _INIT,
+ *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT,
+ * _BROADCAST CKB_READ_ONLY              only what a boot loader needs: mount, read, check CKB_NO_STATUS_TEXT no
+ * strings CKB_ASSERT(condition)      what to do when an invariant of the library breaks; default: trap
+ *   CKB_CRC32C                 a function (uint32_t state, const void *, size_t) for the checksum's raw state
+ *
+ * ============================================================================================== >>format
+ *
+ * All integers are little-endian. Offsets inside a segment are stored in units of 8 bytes. Format version 1.0:
+ * a reader refuses another major, and mounts a later minor for reading only.
+ *
+ * SEGMENT. The medium is an array of equal segments; 0 and 1 belong to the journal, the others are given to
+ * writers one by one. Each begins with a header, which has its write unit to itself:
+ *
+ *      0  8  "CHUNKB\r\n"           40  8  segment size in bytes
+ *      8  2  format major           48  4  number of this segment
+ *     10  2  format minor           52  4  segments of the volume
+ *     12  4  write unit             56  4  0
+ *     16 16  volume id, random      60  4  CRC-32C of bytes 0-59
+ *     32  8  epoch: rises with every allocation of any segment
+ *
+ * The header is written and synced when the segment is prepared, before the journal counts it as in use; so a
+ * segment in use whose header is missing is a loss and never a coincidence.
+ *
+ * RECORD. Records tile a segment from behind the header to its tail. Header fields common to all:
+ *
+ *      0  4  checksum of bytes 4 to the end of the record's header
+ *      4  1  type                    5  1  flags: 1 the payload begins on the next write unit; 2 see END
+ *      6  2  bytes of this header    8  4  bytes of payload
+ *     12  4  checksum of the payload, or of the window table if there is one
+ *     16  4  durable mark: all of this segment below was durable when this was written
+ *     20  4  depends on the type
+ *
+ *   Every checksum is a CRC-32C whose initial state comes from volume id, epoch, segment, offset of the record
+ *   and purpose: state = crc(volume id, from 0xFFFFFFFF), then epoch, segment, and offset/8 + purpose * 2^32,
+ *   8 bytes each; no final inversion. Purpose 0 is the header, 1 the payload or table, 2 + n window n. So bytes
+ * that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
+ * next multiple of 8. Gaps for alignment hold zeros and mean nothing.
+ *
+ *    1 START    first in a segment. 20: stream (1 chunks). 24: stream id 8, place in the stream 8,
+ *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8. Chunk segments stand alone.
+ *    2 END      closes a batch; its payload is the padding to the next write unit. Flag 2: the segment's last.
+ *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is
+ * preceded by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified. 4
+ * DELETE   as CHUNK, without payload: the chunk's version from here on is "deleted". 5 SUMMARY  what the
+ * records since the summary before it were. 20: place of that summary, 0 none. Entries of 28 bytes: serial 4,
+ * chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4. 6 SEAL     in the last write unit,
+ * only in segments of 64 or more units. 20: end of the records; 24: place of the last summary 4. Written after
+ * the segment was synced: whoever finds it knows that all is there. 7 FACTS    journal: facts of 24 bytes, see
+ * below. 8 SWITCHED journal: in the last write unit. 24: epoch of the journal segment that took over, 8.
+ *
+ *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium:
+ * it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
+ * flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
+ * padding a batch.
+ *
+ * JOURNAL. Rare facts, in segments 0 and 1 alternately. A fact is kind 4, a 4, b 8, c 8:
+ *
+ *    1 COUNTERS   b next epoch, c next container serial
+ *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in
+ * bits 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed (durable up to
+ * the end given, continued since), 3 full 3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1
+ * open, 2 closed, 3 unhealthy, 4 deleted) and flags from bit 8 (1: holds records that supersede others) 4
+ * SNAPSHOT_END  all before it in this segment is the whole state 5 CLEAN      b next epoch at a clean unmount:
+ * every segment of a lower epoch is durable to its last END
+ *
+ *   When a journal segment is full, and at the first fact of every mount (so that nothing is appended behind a
+ *   tail that a crash may have left), the other one is erased and gets a snapshot; it is in force once it is
+ * synced, and SWITCHED in the old one says so before the next fact. Preparing segments costs a fact; rolling
+ * into a prepared one costs none.
+ *
+ * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
+ * counts. A segment is freed when nothing in it counts and everything that superseded its records is durable.
+ * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
+ * belong to a deleted container.
+ *
+ * ---------------------------------------------------------------------------------------------- >>recovery
+ *
+ * A mount decides by this table. "Mark" is the highest durable mark in any valid record of the segment, those
+ * behind the damage included, or what the journal says of it.
+ *
+ *   J1  no journal header                               NOTFOUND; CORRUPT if a magic is there
+ *   J2  newer journal complete                          in force
+ *   J3  newer one incomplete, older not SWITCHED        the older: a switch was interrupted
+ *   J4  older one SWITCHED, newer one unreadable        CORRUPT, the mount is refused
+ *   J5  journal damaged above its mark                  tail dropped and counted, the rest in force
+ *   J6  journal damaged below its mark                  CORRUPT, the mount is refused
+ *   S1  free by the journal                             ignored, whatever it holds
+ *   S2  in use, header good, extent known               its summaries, or its records up to the end
+ *   S3  a summary does not verify                       counted as damage; the records instead
+ *   S4  in use, header missing, foreign or stale        lost: damage; misses answer CORRUPT from now on
+ *   S5  in use, extent unknown, records to the last END full
+ *   S6  damage above the mark                           tail dropped and counted; no longer appended to
+ *   S7  damage below the mark                           damage, place given; the walk goes on behind it
+ *   S8  in use, nothing behind the header               was prepared and never used: free again
+ *   S9  free, journal tail was dropped, records of a newer epoch found: as S4, and never erased
+ *   S10 retired                                         left alone
+ *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
+ *   R2  chunk of a serial not yet given                 damage: the journal lost a fact
+ *   E1  the medium reports an error                     the mount fails with that error, says nothing about the
+ * data
+ *
+ * Everything stands until the first write: then what was found is synced, and the journal moves on.
+ */
+#ifndef CHUNKBENCH_H
+#define CHUNKBENCH_H
+
+/* ---------------------------------------------------------------------------------------------- >>config
+ * Compile-time configuration. Every macro only removes code or replaces something of libc. */
+
+#ifdef CKB_CONFIG
+#include CKB_CONFIG
+#endif
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CKB_VERSION_MAJOR 0
+#define CKB_VERSION_MINOR 1
+#define CKB_VERSION_PATCH 0
+#define CKB_VERSION_TEXT "0.1.0"
+
+/* Version of the bytes on the medium; separate from the library's. See FORMAT. */
+#define CKB_FORMAT_MAJOR 1
+#define CKB_FORMAT_MINOR 0
+
+#ifndef CKB_API
+#ifdef CKB_STATIC
+#if defined(__GNUC__)
+#define CKB_API static __attribute__((unused))
+#else
+#define CKB_API static
+#endif
+#else
+#define CKB_API extern
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------- >>status
+ * Every function that can fail returns 0 or one of these. The values never change. */
+
+typedef enum ckb_status {
+    CKB_OK = 0,
+    CKB_IO = -1,       /* the medium reported an error; nothing is known about the range */
+    CKB_CORRUPT = -2,  /* bytes that were durable no longer verify, or are missing */
+    CKB_NOSPACE = -3,  /* no room on the medium or in the index; nothing was written */
+    CKB_INVALID = -4,  /* an argument, a configuration or a call order that is never right */
+    CKB_READONLY = -5, /* the volume, or the container, does not take writes */
+    CKB_FAILED = -6,   /* an earlier write or sync failed; this mount takes no more writes */
+    CKB_TOOBIG = -7,   /* larger than the format or the configuration allows; nothing changed */
+    CKB_NOTFOUND = -8, /* never written */
+    CKB_DELETED = -9,  /* was there and was deleted */
+    CKB_PURGED = -10,  /* a log index below the first one kept */
+    CKB_END = -11,     /* beyond the last one */
+    CKB_BUSY = -12,    /* in use by somebody else */
+    CKB_EXISTS = -13,  /* the same id is there with other content */
+    CKB_VERSION = -14, /* a format version this library does not know; not corruption */
+    CKB_GAP = -15      /* a sequence has a hole */
+} ckb_status;
+
+/* What a fault is about; with the fields of ckb_fault it makes the message. */
+typedef enum ckb_topic {
+    CKB_TOPIC_NONE = 0,
+    CKB_TOPIC_ARGUMENT,       /* index: number of the field, expected and found: its bounds */
+    CKB_TOPIC_GEOMETRY,       /* a value on the medium differs from the one given */
+    CKB_TOPIC_MEMORY,         /* expected: bytes needed, found: bytes given */
+    CKB_TOPIC_SEGMENT_HEADER, /* a segment that is in use has no valid header */
+    CKB_TOPIC_RECORD,         /* a record does not verify */
+    CKB_TOPIC_SUMMARY,        /* a segment's summary does not verify; the records were read instead */
+    CKB_TOPIC_PAYLOAD,        /* a chunk's bytes do not verify; offset is the place of its record */
+    CKB_TOPIC_JOURNAL,        /* the journal does not verify */
+    CKB_TOPIC_VERSION,        /* found: major << 16 | minor of the medium; expected: ours */
+    CKB_TOPIC_MEDIUM,         /* an operation of the medium failed */
+    CKB_TOPIC_CONTAINER,      /* index: container id */
+    CKB_TOPIC_CHUNK,          /* index: chunk id */
+    CKB_TOPIC_INDEX_FULL,     /* expected: chunks the index can hold */
+    CKB_TOPIC_TAIL,           /* bytes that were never made durable were dropped; found: how many */
+    CKB_TOPIC_COUNT
+} ckb_topic;
+
+/* Where and what: filled beside a status. Fields that do not apply are 0, segment is CKB_NO_SEGMENT. */
+typedef struct ckb_fault {
+    int status; /* a ckb_status */
+    int topic;  /* a ckb_topic */
+    uint32_t segment;
+    uint64_t offset; /* bytes from the start of the segment */
+    uint64_t index;
+    uint64_t expected;
+    uint64_t found;
+} ckb_fault;
+
+#define CKB_NO_SEGMENT UINT32_MAX
+
+/* The library's version, for example "0.1.0". Any thread; never fails. */
+CKB_API const char *ckb_version(void);
+
+/* A short English text for a status ("no space"), never null. Any thread. With CKB_NO_STATUS_TEXT
+ * it is always "". */
+CKB_API const char *ckb_status_text(int status);
+
+/* Writes one line for people, without a newline, into `text` (`bytes` long, always terminated):
+ * thing, place, both values. Returns the length written. Any thread. */
+CKB_API size_t ckb_fault_text(const ckb_fault *fault, char *text, size_t bytes);
+
+/* CRC-32C (Castagnoli, reflected polynomial 0x82F63B78, initial value and final xor 0xFFFFFFFF;
+ * RFC 3720 appendix B.4). `crc` is 0 at first or the result for the bytes before. Any thread. */
+CKB_API uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+/* ---------------------------------------------------------------------------------------------- >>medium
+ * The porting contract: a fixed array of equal segments. This is all that a port writes.
+ *
+ * read   all of `length` bytes, or an error. `offset` and `length` are multiples of read_unit,
+ *        `buffer` is aligned to buffer_align. Areas never written since the last erase may hold
+ *        anything.
+ * write  `offset` and `length` are multiples of write_unit, `buffer` is aligned to buffer_align. The
+ *        core writes each unit at most once between two erases, in rising order inside a segment.
+ *        After an error the content of the range is unknown.
+ * erase  the segment can be written again and its space is reserved. Content afterwards is undefined:
+ *        stale bytes are allowed. CKB_NOSPACE means nothing happened and a later attempt may succeed;
+ *        CKB_CORRUPT retires the segment for good.
+ * sync   0 means: every write to and erase of this segment that returned before this call survives
+ *        power loss. No order is promised between operations that no sync separates.
+ *
+ * Each returns 0 or a ckb_status. With CKB_THREADS they are called from several threads at once, never
+ * for two writes, or a write and an erase, of one segment. */
+
+typedef struct ckb_geometry {
+    uint64_t segment_bytes; /* size of one segment; a multiple of both units */
+    uint32_t segment_count;
+    uint32_t read_unit;    /* bytes; a power of two, 1 when any range can be read */
+    uint32_t write_unit;   /* bytes; a power of two from 8 to 65536 */
+    uint32_t buffer_align; /* alignment of buffers in memory; a power of two, 1 for none */
+    uint32_t capabilities; /* CKB_CAP_ bits; each only permits a shortcut */
+} ckb_geometry;
+
+#define CKB_CAP_ANY_ORDER 1u /* writes inside a segment may go in parallel and in any order */
+#define CKB_CAP_SYNC_ALL 2u  /* a sync of one segment is a sync of all */
+
+typedef struct ckb_medium {
+    void *context;
+    ckb_geometry geometry;
+    int (*read)(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length);
+    int (*write)(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length);
+    int (*erase)(void *context, uint32_t segment);
+    int (*sync)(void *context, uint32_t segment);
+} ckb_medium;
+
+/* ---------------------------------------------------------------------------------------------- >>volume
+ * A volume owns all segments of a medium. Memory is the caller's: ask for the size, hand it over,
+ * take it back after ckb_unmount. */
+
+typedef struct ckb_volume ckb_volume;
+
+typedef struct ckb_config {
+    uint64_t max_chunks;       /* chunks the index can hold, deleted ones that must be remembered
+                                  included; 0: 1024 */
+    uint32_t max_containers;   /* 0: 16 */
+    uint32_t max_writers;      /* open at the same time; 0: 4 */
+    uint32_t reserve_segments; /* kept back from chunk writes so that deletes work when full; 0: 1 */
+    uint32_t prepare_ahead;    /* segments that ckb_maintain keeps ready for writing; 0: 2 */
+    size_t io_buffer_bytes;    /* for mount and the journal; 0: 64 KiB, or less for small segments */
+    bool read_only;            /* nothing is written to the medium */
+    bool salvage;              /* read_only, and what cannot be proven current is readable too */
+} ckb_config;
+
+typedef struct ckb_format_config {
+    uint8_t volume_id[16];   /* random, never used before on this medium; all zero is refused */
+    uint32_t max_containers; /* what the journal must have room for; 0: 16 */
+} ckb_format_config;
+
+/* What the header of segment 0 or 1 tells, for a platform that opens a medium of unknown geometry. */
+typedef struct ckb_probe_info {
+    uint8_t volume_id[16];
+    uint64_t segment_bytes;
+    uint64_t epoch; /* rises with every allocation of a segment */
+    uint32_t segment_count;
+    uint32_t segment; /* which segment this header belongs to */
+    uint32_t write_unit;
+    uint16_t format_major;
+    uint16_t format_minor;
+} ckb_probe_info;
+
+#define CKB_PROBE_BYTES 64 /* what ckb_probe wants to see */
+
+/* Reads a segment header. `bytes` holds the first CKB_PROBE_BYTES of a segment.
+ * CKB_OK: filled. CKB_NOTFOUND: no header of this format. CKB_CORRUPT: the magic is there, the rest
+ * does not verify. CKB_VERSION: another format version; format_major and format_minor are filled. */
+CKB_API int ckb_probe(const void *bytes, ckb_probe_info *info);
+
+/* Bytes of memory that a mount with this configuration needs, 0 when the configuration is impossible.
+ * Any alignment of the memory is fine; slack for it is included. */
+CKB_API size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config *config);
+
+/* Makes an empty volume: erases and writes segments 0 and 1. Durable on return. What the medium held
+ * before is no longer reachable. `memory` (ckb_format_memory bytes) is only used during the call.
+ * CKB_INVALID: geometry impossible, volume id zero, or the journal would not fit (fault: expected and
+ * found bytes); nothing was touched. CKB_IO, CKB_NOSPACE: from the medium. */
+CKB_API size_t ckb_format_memory(const ckb_geometry *geometry);
+CKB_API int ckb_format(const ckb_medium *medium, const ckb_format_config *config, void *memory, size_t bytes,
+                       ckb_fault *fault);
+
+/* Mounts. Writes nothing, erases nothing, needs no free space. `*volume` lies in `memory`; the medium
+ * struct is copied, its context must stay valid until ckb_unmount. `fault` (may be null) says what
+ * stopped the mount.
+ * CKB_OK also when parts of the data are damaged: see ckb_stat.damage, ckb_volume_fault and ckb_check.
+ * CKB_NOTFOUND: no volume here. CKB_VERSION: other format major, or other minor without read_only.
+ * CKB_CORRUPT: the journal is damaged below what was durable. CKB_INVALID: geometry differs from the
+ * one at format, or memory is too small (fault says both values). CKB_NOSPACE: the index is too small
+ * for what is stored. CKB_IO: reading failed; says nothing about the data. */
+CKB_API int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *memory, size_t bytes,
+                      ckb_volume **volume, ckb_fault *fault);
+
+/* Closes all writers (everything appended is durable on return), marks the volume clean. No other call
+ * may be running. The memory is the caller's again whatever is returned.
+ * CKB_FAILED, CKB_IO: not everything could be made durable. */
+CKB_API int ckb_unmount(ckb_volume *volume);
+
+/* Makes durable what all writers have appended before the call. CKB_FAILED, CKB_IO, CKB_READONLY. */
+CKB_API int ckb_sync(ckb_volume *volume);
+
+/* Work that keeps later calls short: frees dead segments, prepares segments ahead, forgets the chunks
+ * of deleted containers. `budget` bounds the steps (a step is about one segment operation, or 1024
+ * index slots); `*more` (may be null) says whether work is left. From any thread, at any time.
+ * CKB_IO, CKB_FAILED, CKB_READONLY; CKB_NOSPACE: no segment could be prepared, nothing is wrong. */
+CKB_API int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more);
+
+typedef struct ckb_stat {
+    uint8_t volume_id[16];
+    ckb_geometry geometry;
+    uint16_t format_major, format_minor;
+    bool read_only, salvage, failed;
+    bool clean; /* the last unmount was clean */
+    uint32_t segments_free, segments_prepared, segments_open, segments_full, segments_retired, segments_lost;
+    uint64_t live_bytes; /* records that count, headers included */
+    uint64_t dead_bytes; /* overwritten, deleted, padding */
+    uint64_t free_bytes;
+    uint64_t index_used, index_capacity; /* chunks, deleted ones that are remembered included */
+    uint32_t containers, container_capacity;
+    uint32_t writers;
+    uint64_t damage;          /* places found damaged since mount; 0 is healthy */
+    uint64_t dropped_bytes;   /* never durable, cut off by this mount */
+    uint64_t dropped_tails;   /* in how many segments */
+    uint32_t mount_scanned;   /* segments whose records were read at mount */
+    uint32_t mount_summaries; /* segments read by their summary instead */
+    uint64_t journal_epoch;
+} ckb_stat;
+
+/* Fills `stat`. Any thread. Never fails. */
+CKB_API void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat);
+
+/* The newest fault met by this volume (status 0: none), and the first damage that mount found. */
+CKB_API void ckb_volume_fault(ckb_volume *volume, ckb_fault *last, ckb_fault *first_damage);
+
+/* ---------------------------------------------------------------------------------------------- >>container
+ * The unit of closing, checking and deleting. Ids are the caller's. */
+
+typedef enum ckb_container_state {
+    CKB_CONTAINER_NONE = 0,
+    CKB_CONTAINER_OPEN = 1,
+    CKB_CONTAINER_CLOSED = 2,    /* immutable */
+    CKB_CONTAINER_UNHEALTHY = 3, /* damaged; readable where it can be, takes no writes */
+    CKB_CONTAINER_DELETED = 4
+} ckb_container_state;
+
+typedef struct ckb_container_info {
+    uint64_t id;
+    int state;       /* ckb_container_state */
+    uint64_t chunks; /* live */
+    uint64_t bytes;  /* payload of live chunks */
+} ckb_container_info;
+
+/* Creates an OPEN container; durable on return. Any thread.
+ * CKB_EXISTS: the id is in use. CKB_DELETED: it was deleted, ids are not given twice while remembered.
+ * CKB_NOSPACE: max_containers, or the journal. CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_container_create(ckb_volume *volume, uint64_t id);
+
+/* Makes all its chunks durable, then takes no more writes; durable on return. Closing a closed one is
+ * CKB_OK. CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_container_close(ckb_volume *volume, uint64_t id);
+
+/* Deletes it with all its chunks; durable on return, space comes back through ckb_maintain.
+ * CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_container_delete(ckb_volume *volume, uint64_t id);
+
+/* CKB_OK; CKB_NOTFOUND: never created; CKB_DELETED: deleted (info is filled). Any thread. */
+CKB_API int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_info *info);
+
+/* Walks the containers in no special order: start with *cursor = 0, CKB_END after the last. Deleted
+ * ones that are still remembered are shown with their state. */
+CKB_API int ckb_container_next(ckb_volume *volume, uint32_t *cursor, ckb_container_info *info);
+
+/* ---------------------------------------------------------------------------------------------- >>chunk
+ * container -> block -> chunk. A chunk is written once and read back whole or in part. */
+
+typedef struct ckb_chunk_id {
+    uint64_t container;
+    uint64_t block;
+    uint32_t chunk;
+} ckb_chunk_id;
+
+typedef struct ckb_chunk_info {
+    ckb_chunk_id id;
+    bool deleted;
+    uint32_t length;  /* payload bytes */
+    uint32_t version; /* 1 at the first write, one more at each overwrite or delete */
+    uint32_t segment; /* where its record lies */
+    uint64_t offset;
+} ckb_chunk_info;
+
+/* Payloads are checksummed in windows of this size, so a read of part of a chunk reads little more. */
+#define CKB_WINDOW_BYTES 16384u
+
+/* An append cursor with its own segment and buffers. One per thread scales; one may also be shared by
+ * any number of threads: the first that waits for durability leads, writes and syncs for all that
+ * queued, the rest wait for the durable mark. */
+typedef struct ckb_writer ckb_writer;
+
+typedef struct ckb_writer_config {
+    size_t buffer_bytes;      /* each of two buffers; 0: 256 KiB, or less for small segments */
+    uint32_t summary_entries; /* chunks per summary record; 0: 512, or less for small segments */
+} ckb_writer_config;
+
+/* Bytes a writer needs on this geometry; 0 when the configuration is impossible. */
+CKB_API size_t ckb_writer_memory(const ckb_geometry *geometry, const ckb_writer_config *config);
+
+/* Opens a writer in `memory`, which belongs to the volume until the writer is closed. The medium is
+ * touched at the first append. CKB_BUSY: max_writers are open. CKB_INVALID, CKB_READONLY, CKB_FAILED. */
+CKB_API int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config, void *memory, size_t bytes,
+                            ckb_writer **writer);
+
+/* Makes durable what was appended, and gives the segment back so that a later writer continues in it.
+ * The memory is the caller's again whatever is returned. CKB_FAILED, CKB_IO. */
+CKB_API int ckb_writer_close(ckb_writer *writer);
+
+/* Makes durable on return what this writer appended before the call. Any thread.
+ * CKB_FAILED, CKB_IO: nothing of it may be trusted. */
+CKB_API int ckb_writer_commit(ckb_writer *writer);
+
+#define CKB_OVERWRITE 1u /* replace a chunk that is there */
+#define CKB_DURABLE 2u   /* durable on return, as with ckb_writer_commit */
+
+/* Largest payload of a chunk on this geometry, in bytes; 0 when the geometry is impossible. */
+CKB_API uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry);
+
+/* Writes a chunk; readable at once, durable after a commit. `data` may be reused on return. Any thread.
+ * The same id with the same bytes is an idempotent retry (CKB_OK, nothing written); with other bytes
+ * it is CKB_EXISTS, unless CKB_OVERWRITE.
+ * CKB_NOTFOUND, CKB_DELETED: the container; CKB_DELETED also for a deleted chunk without CKB_OVERWRITE.
+ * CKB_READONLY: the volume, or the container is not open. CKB_TOOBIG, CKB_NOSPACE: nothing changed.
+ * CKB_FAILED, CKB_IO: the mount takes no more writes. CKB_CORRUPT: the chunk that is there cannot be
+ * compared. */
+CKB_API int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const void *data, size_t length,
+                            unsigned flags);
+
+/* Deletes a chunk; flags: CKB_DURABLE. Works when the volume is full.
+ * CKB_NOTFOUND: never written, or its container; CKB_DELETED: already; otherwise as ckb_chunk_write. */
+CKB_API int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags);
+
+/* A reader holds the buffer for reads; one per thread. */
+typedef struct ckb_reader ckb_reader;
+
+/* Bytes for a reader with a buffer of `buffer_bytes` (0: 64 KiB, or less for small segments). */
+CKB_API size_t ckb_reader_memory(const ckb_geometry *geometry, size_t buffer_bytes);
+
+/* `memory` must stay until the last use of the reader; there is nothing to close. CKB_INVALID. */
+CKB_API int ckb_reader_open(ckb_volume *volume, void *memory, size_t bytes, ckb_reader **reader);
+
+/* Reads `length` bytes from `offset` of a chunk, only verified ones. `*got` (may be null) is the number
+ * of bytes read: less than `length` only where the chunk ends. One thread per reader at a time.
+ * CKB_NOTFOUND: never written. CKB_DELETED: chunk or container. CKB_CORRUPT: does not verify, or may
+ * have been in a lost segment (ckb_reader_fault). CKB_IO: could not be read. CKB_END: offset is beyond the end.
+ * After an error the content of `buffer` is undefined. */
+CKB_API int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
+                           size_t length, size_t *got);
+
+/* The fault of the reader's last call. */
+CKB_API void ckb_reader_fault(const ckb_reader *reader, ckb_fault *fault);
+
+/* Length, version and place, from memory. CKB_OK, CKB_NOTFOUND, CKB_DELETED, CKB_CORRUPT as for reads. */
+CKB_API int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk_info *info);
+
+/* Walks all chunks that are there, in no special order: start with *cursor = 0, CKB_END after the last.
+ * Beside writers it shows every chunk that was there the whole time, once. Any thread. */
+CKB_API int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info);
+
+/* ---------------------------------------------------------------------------------------------- >>check
+ * Read-only verification of everything. */
+
+typedef struct ckb_finding {
+    ckb_fault fault; /* status CKB_CORRUPT or CKB_IO; CKB_OK for a dropped tail */
+    bool has_chunk;  /* chunk names what is damaged */
+    ckb_chunk_info chunk;
+} ckb_finding;
+
+typedef struct ckb_check_report {
+    uint64_t chunks, bytes; /* verified, payload bytes */
+    uint64_t chunks_bad;
+    uint64_t io_errors;
+    uint64_t segments; /* looked at */
+    uint64_t damage;   /* findings with CKB_CORRUPT */
+} ckb_check_report;
+
+/* Verifies headers, record tiling and every live chunk; calls `found` for each finding, goes on unless
+ * it returns non-zero. What is only buffered is written first unless the volume is read-only.
+ * CKB_OK: all good. CKB_CORRUPT: at least one finding. CKB_IO: could not read everything, no damage
+ * seen. */
+CKB_API int ckb_check(ckb_volume *volume, ckb_reader *reader,
+                      int (*found)(void *context, const ckb_finding *finding), void *context,
+                      ckb_check_report *report);
+
+#ifdef CHUNKBENCH_BENCH
+/* --------------------------------------------------------------------------------------------- >>bench
+ * Optional part: workloads that run on the library above. It touches no operating system: clock, threads
+ * and targets come from the host by function pointers, numbers are read and printed by functions of its
+ * own, results go through a sink. A CLI and a serial console use it in the same way:
+ *
+ *     const ckb_workload *workload = ckb_workload_find("write");
+ *     ckb_option_set set = {workload->options, workload->option_count, values};
+ *     ckb_options_defaults(&set);
+ *     ckb_options_parse(&set, 1, argc, argv, operands, 1, &operand_count, &wrong, message, sizeof message);
+ *     ckb_bench_memory(&host, workload, values, &bytes, message, sizeof message);
+ *     ckb_bench_run(&host, workload, values, memory, bytes, &report);
+ *     ckb_bench_print(report, CKB_PRINT_TEXT, &sink);
+ *
+ * Without thread hooks everything runs in the calling thread. */
+
+/* Where text goes. Returns 0 or a ckb_status; after the first failure nothing more is sent. */
+typedef struct ckb_sink {
+    void *context;
+    int (*write)(void *context, const char *text, size_t bytes);
+} ckb_sink;
+
+/* Writes the shortest decimal that reads back as the same double, as Java prints it ("0.1", "1.0E10"),
+ * always with a dot. Returns the length; `text` is terminated. Not finite: "0". Any thread. */
+#define CKB_DOUBLE_TEXT_BYTES 32
+CKB_API size_t ckb_double_text(double value, char text[CKB_DOUBLE_TEXT_BYTES]);
+
+/* --------------------------------------------------------------------------------------------- >>histogram
+ * Log-linear and mergeable: exact count, minimum, maximum, sum and sum of squares; percentiles to three
+ * significant digits (or 1, 2) from 1 ns to 4.8 hours; fixed memory. One per thread, merged at the end. */
+
+typedef struct ckb_histogram {
+    uint64_t *buckets;
+    uint32_t bucket_count;
+    uint32_t sub_bits; /* each power of two is cut into 2^sub_bits buckets */
+    uint64_t count, sum;
+    uint64_t min, max;                  /* true ones; of no meaning while count is 0 */
+    uint64_t squares_low, squares_high; /* 128 bits: the sum of squares */
+} ckb_histogram;
+
+#define CKB_HISTOGRAM_BITS 44 /* values from 2^44 ns on share the last bucket; max stays true */
+
+/* What a set of latencies says, in nanoseconds. With count 0 nothing else is defined. */
+typedef struct ckb_latency {
+    uint64_t count, min, max;
+    uint64_t p50, p75, p95, p98, p99, p999;
+    double mean, stddev; /* of all values, not of buckets */
+} ckb_latency;
+
+/* Bytes of memory for the buckets; `digits` from 1 to 3, 0 means 3. 0: impossible. */
+CKB_API size_t ckb_histogram_memory(unsigned digits);
+
+/* Lays the buckets into `memory` (aligned for uint64_t), empty. CKB_INVALID: digits, or too few bytes. */
+CKB_API int ckb_histogram_init(ckb_histogram *histogram, unsigned digits, void *memory, size_t bytes);
+
+/* Adds one value. One thread at a time; about ten instructions. */
+CKB_API void ckb_histogram_add(ckb_histogram *histogram, uint64_t value_ns);
+
+/* Adds all values of `other`; the order of merges does not matter. CKB_INVALID: different digits. */
+CKB_API int ckb_histogram_merge(ckb_histogram *histogram, const ckb_histogram *other);
+
+/* The value at rank ceil(count * per_100000 / 100000), from 1 and in integers (99900: the 99.9th
+ * percentile): the middle of its bucket, within minimum and maximum. 0 while empty. */
+CKB_API uint64_t ckb_histogram_percentile(const ckb_histogram *histogram, uint32_t per_100000);
+
+CKB_API void ckb_histogram_latency(const ckb_histogram *histogram, ckb_latency *latency);
+
+/* --------------------------------------------------------------------------------------------- >>meter
+ * Exponentially weighted rates as the field's metrics library has them: a tick per 5 s, when more than
+ * 5 s have passed since the last; the first tick sets the rate; 0 before it. */
+
+typedef struct ckb_meter {
+    uint64_t start_ns, tick_ns;
+    uint64_t count, uncounted;
+    double rate[3]; /* events per nanosecond over 1, 5 and 15 minutes */
+    bool ticked;
+} ckb_meter;
+
+CKB_API void ckb_meter_start(ckb_meter *meter, uint64_t now_ns);
+CKB_API void ckb_meter_mark(ckb_meter *meter, uint64_t now_ns, uint64_t events);
+
+/* Events per second: `rates` over 1, 5 and 15 minutes; the result is the mean since the start. */
+CKB_API double ckb_meter_rates(ckb_meter *meter, uint64_t now_ns, double rates[3]);
+
+/* --------------------------------------------------------------------------------------------- >>options
+ * One table per workload: parsing, help, the settings of a result and the refusal of what is not in it
+ * all come from the table. */
+
+typedef enum ckb_option_kind {
+    CKB_OPTION_FLAG,     /* no value */
+    CKB_OPTION_COUNT,    /* digits */
+    CKB_OPTION_SIZE,     /* digits and K, M, G or T (powers of 1024) */
+    CKB_OPTION_DURATION, /* digits, perhaps a fraction, and ns, us, ms, s, m or h */
+    CKB_OPTION_RATE,     /* digits, perhaps a fraction: per second, kept in thousandths */
+    CKB_OPTION_CHOICE,   /* one of `choices`; where max is not 0 a count is also allowed */
+    CKB_OPTION_TEXT
+} ckb_option_kind;
+
+#define CKB_OPTION_LIST_MAX 32
+
+typedef struct ckb_option {
+    const char *name;     /* without the dashes */
+    char letter;          /* 0: none */
+    uint8_t kind;         /* ckb_option_kind */
+    bool list;            /* takes values with commas between them, up to CKB_OPTION_LIST_MAX */
+    const char *unit;     /* what stands for the value in the help; also used in messages */
+    const char *standard; /* default, as one would type it; null: none (0, or not given) */
+    uint64_t min, max;    /* bytes, nanoseconds, thousandths per second, or a plain count; for text: length */
+    const char *choices;  /* "none|end|each" */
+    const char *help;
+} ckb_option;
+
+typedef struct ckb_option_value {
+    bool given;                           /* on the command line */
+    uint32_t count;                       /* how many values; 0: none, not even a default */
+    uint64_t number[CKB_OPTION_LIST_MAX]; /* flag: 1; choice: its place among the choices */
+    bool chosen[CKB_OPTION_LIST_MAX];     /* with choices: number is a place, not a count */
+    const char *text;                     /* as typed, or the default */
+} ckb_option_value;
+
+/* A table with the place for its values. */
+typedef struct ckb_option_set {
+    const ckb_option *options;
+    uint32_t count;
+    ckb_option_value *values;
+} ckb_option_set;
+
+/* Sets every value to its default. */
+CKB_API void ckb_options_defaults(const ckb_option_set *set);
+
+/* Parses arguments (without the program's and the command's name) against one or more sets. Texts are
+ * kept by pointer. Operands, in order, go to `operands`; more than `operand_room` of them are refused.
+ * CKB_INVALID: `message` names option, value and bounds; nothing else happened. */
+CKB_API int ckb_options_parse(const ckb_option_set *sets, uint32_t set_count, int argument_count,
+                              const char *const *arguments, const char **operands, uint32_t operand_room,
+                              uint32_t *operand_count, char *message, size_t message_bytes);
+
+/* Prints one line or more per option: letter, name, unit, help, default and bounds. */
+CKB_API int ckb_options_help(const ckb_option *options, uint32_t count, const ckb_sink *sink);
+
+/* --------------------------------------------------------------------------------------------- >>host
+ * What a workload needs from outside. */
+
+/* How many operations are done. `total` is 0 when only time ends the run. */
+typedef struct ckb_progress {
+    uint32_t run, run_count;
+    uint64_t done, total, failures;
+    uint64_t elapsed_ns;
+    double rate_per_s;
+} ckb_progress;
+
+/* What the next run wants from a target. 0 means: no wish. */
+typedef struct ckb_bench_need {
+    uint64_t segment_bytes;
+    uint64_t data_bytes; /* payload with what records cost beside it */
+    uint64_t max_chunks;
+    uint32_t max_containers;
+    uint32_t max_writers;
+    uint32_t prepare_ahead;
+} ckb_bench_need;
+
+/* Makes volumes for runs. One is open at a time. `fault` is filled on failure where it applies. */
+typedef struct ckb_bench_target {
+    void *context;
+    const char *name;
+    bool volatile_medium; /* nothing survives power loss, whatever sync says */
+    /* The geometry that `fresh` would give, and the payload bytes that a run may put there. Touches nothing. */
+    int (*describe)(void *context, const ckb_bench_need *need, ckb_geometry *geometry, uint64_t *room_bytes);
+    /* Formats and mounts an empty volume. */
+    int (*fresh)(void *context, const ckb_bench_need *need, ckb_volume **volume, ckb_fault *fault);
+    /* Unmounts and mounts again: what is there now is what survived. */
+    int (*remount)(void *context, ckb_volume **volume, ckb_fault *fault);
+    /* Unmounts. Called after each `fresh` or `raw` that succeeded. */
+    int (*done)(void *context);
+    /* The medium itself, nothing mounted, to be overwritten but for segments 0 and 1; for the ceiling. */
+    int (*raw)(void *context, const ckb_bench_need *need, ckb_medium *medium, ckb_fault *fault);
+} ckb_bench_target;
+
+typedef struct ckb_pair {
+    const char *key, *value;
+} ckb_pair;
+
+/* The host of a run. Only now_ns and target are required. */
+typedef struct ckb_bench_host {
+    void *context;
+    uint64_t (*now_ns)(void *context);                    /* monotonic */
+    void (*wait_ns)(void *context, uint64_t duration_ns); /* 0: let others run; null: never waits */
+    /* Thread number `slot`; 0 or a ckb_status. Null: one after the other in the calling thread. */
+    int (*thread_start)(void *context, uint32_t slot, void (*run)(void *argument), void *argument);
+    void (*thread_join)(void *context, uint32_t slot);
+    bool (*interrupted)(void *context);                            /* asked some hundred times a second */
+    void (*progress)(void *context, const ckb_progress *progress); /* at most once a second */
+    /* One operation is durable. From any worker thread; non-zero ends the run. */
+    int (*acknowledge)(void *context, const ckb_chunk_id *id, uint32_t length, uint32_t crc32c);
+    const ckb_bench_target *target;
+    const char *command_line;
+    const ckb_pair *environment;
+    uint32_t environment_count;
+    const char *const *warnings;
+    uint32_t warning_count;
+    unsigned histogram_digits; /* 0: 3 */
+} ckb_bench_host;
+
+/* --------------------------------------------------------------------------------------------- >>workload */
+
+typedef struct ckb_workload {
+    const char *name;
+    const char *alias;    /* null: none */
+    const char *summary;  /* the question it answers */
+    const char *examples; /* lines */
+    const ckb_option *options;
+    uint32_t option_count;
+} ckb_workload;
+
+#define CKB_WORKLOAD_OPTIONS_MAX 24
+
+/* By name or alias; null when there is none. */
+CKB_API const ckb_workload *ckb_workload_find(const char *name);
+
+/* In order of the manual; null after the last. */
+CKB_API const ckb_workload *ckb_workload_at(uint32_t place);
+
+#define CKB_STALLS_MAX 8
+
+/* One operation that took longer than --stall. */
+typedef struct ckb_stall {
+    uint64_t at_ns; /* since the start of the run */
+    uint64_t latency_ns;
+    uint32_t thread;
+} ckb_stall;
+
+/* One row: where on the axes, and what was measured there. */
+typedef struct ckb_bench_result {
+    uint32_t threads;
+    uint32_t chunks_per_block;
+    uint64_t size_bytes;
+    uint64_t segment_bytes;
+    uint32_t sync; /* place among none, end, each; 3: every sync_every operations */
+    uint64_t sync_every;
+    uint64_t rate_limit_milli; /* thousandths per second; 0: closed loop */
+    bool shared;
+    bool raw;       /* the ceiling: plain sequential writing, one operation is size_bytes */
+    bool finished;  /* neither interrupted nor stopped by a failure */
+    uint32_t round; /* of a sweep with rounds, from 1 */
+    uint64_t operations, failures, bytes;
+    uint64_t elapsed_ns; /* first start to last end */
+    uint64_t sync_ns;    /* the final sync, after elapsed; of no meaning with sync none */
+    uint64_t slowest_thread_operations, fastest_thread_operations;
+    uint64_t clock_steps; /* times the clock went back, taken as no time */
+    uint64_t verified, verify_failures;
+    bool verify_done;
+    ckb_latency latency;         /* applied; with a rate limit from the intended start */
+    ckb_latency service_latency; /* with a rate limit: from the real start */
+    ckb_latency durable_latency; /* until a commit returned */
+    double mean_rate, rates[3];  /* per second, as ckb_meter */
+    uint64_t stalls;
+    uint32_t stall_count; /* listed ones: the longest, longest first */
+    ckb_stall stall[CKB_STALLS_MAX];
+} ckb_bench_result;
+
+#define CKB_SWEEP_MAX CKB_OPTION_LIST_MAX
+
+/* The share of one thread count, over the rounds. Shares are 0 to 1. */
+typedef struct ckb_qualify_row {
+    uint32_t threads;
+    double rate_per_s; /* adjusted; median */
+    double of_best, of_best_low, of_best_high;
+    double of_ceiling, of_ceiling_low, of_ceiling_high;
+} ckb_qualify_row;
+
+typedef struct ckb_qualify_answer {
+    uint32_t rounds;
+    uint32_t row_count;
+    uint32_t answer; /* row: the fewest threads that come within 5 % of the best */
+    bool sure;
+    double confidence;        /* that low to high hold the median */
+    double ceiling_mib_per_s; /* median */
+    ckb_qualify_row rows[CKB_SWEEP_MAX];
+} ckb_qualify_answer;
+
+#define CKB_BENCH_MESSAGE_BYTES 320
+
+typedef struct ckb_bench_report {
+    const ckb_bench_host *host;
+    const ckb_workload *workload;
+    const ckb_option_value *values;
+    int status;  /* 0, or what ended the run early */
+    bool failed; /* operations failed or read back wrong */
+    bool interrupted;
+    char message[CKB_BENCH_MESSAGE_BYTES];  /* about status or the first failure; "" when none */
+    char sentence[CKB_BENCH_MESSAGE_BYTES]; /* the answer; "" when there is none */
+    char caution[CKB_BENCH_MESSAGE_BYTES];  /* why the answer is not sure; "" when it is */
+    ckb_bench_result *results;
+    uint32_t result_count;
+    bool has_answer;
+    ckb_qualify_answer answer;
+} ckb_bench_report;
+
+/* Bytes of memory that a run needs, any alignment. CKB_INVALID: the options do not go together or do not
+ * fit the target's geometry; CKB_NOSPACE: not the room it has; or the status of its `describe`. `message`
+ * says why. Writes nothing. */
+CKB_API int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *workload,
+                             const ckb_option_value *values, size_t *bytes, char *message,
+                             size_t message_bytes);
+
+/* Prints what a run would do, and the bytes it would write. Writes nothing. Status as ckb_bench_memory,
+ * `message` says why, or the sink's. */
+CKB_API int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workload,
+                           const ckb_option_value *values, const ckb_sink *sink, char *message,
+                           size_t message_bytes);
+
+/* Runs. `*report` lies in `memory` and holds what was measured whatever is returned, unless that is
+ * CKB_INVALID (memory too small, or as ckb_bench_memory). An interrupted run is CKB_OK with
+ * report->interrupted, failed operations are CKB_OK with report->failed where --go-on asks for it;
+ * otherwise the status of what ended the run, which is report->status. */
+CKB_API int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *workload,
+                          const ckb_option_value *values, void *memory, size_t bytes,
+                          ckb_bench_report **report);
+
+typedef enum ckb_print_format {
+    CKB_PRINT_TEXT,
+    CKB_PRINT_JSON,      /* one document */
+    CKB_PRINT_CSV,       /* a header, then one line per result */
+    CKB_PRINT_DROPWIZARD /* the field's timer line per result; percentiles are of all operations */
+} ckb_print_format;
+
+/* Prints a report. Returns 0 or the sink's first failure. */
+CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ckb_sink *sink);
+
+#endif /* CHUNKBENCH_BENCH */
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* CHUNKBENCH_H */
+
+/* =============================================================================================== */
+#ifdef CHUNKBENCH_IMPLEMENTATION
+#ifndef CKBI_IMPLEMENTED
+#define CKBI_IMPLEMENTED
+
+#ifdef __cplusplus
+#error "chunkbench: compile the implementation as C; the declarations include from C++"
+#endif
+#if defined(CKB_READ_ONLY) && defined(CHUNKBENCH_BENCH)
+#error "chunkbench: CKB_READ_ONLY removes what CHUNKBENCH_BENCH measures"
+#endif
+
+/* ---------------------------------------------------------------------------------------------- >>base
+ * Compiler and libc edges, little-endian fields, locks. */
+
+#if defined(__GNUC__)
+#define CKBI_UNUSED __attribute__((unused))
+#define CKBI_NOINLINE __attribute__((noinline)) /* keeps its locals out of the caller's stack frame */
+#define CKBI_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define CKBI_PREFETCH(address) __builtin_prefetch(address, 1)
+#define ckbi_copy __builtin_memcpy
+#define ckbi_move __builtin_memmove
+#define ckbi_fill __builtin_memset
+#define ckbi_compare __builtin_memcmp
+#else
+#include <string.h>
+#define CKBI_UNUSED
+#define CKBI_NOINLINE
+#define CKBI_LIKELY(condition) (condition)
+#define CKBI_PREFETCH(address) ((void)(address))
+#define ckbi_copy memcpy
+#define ckbi_move memmove
+#define ckbi_fill memset
+#define ckbi_compare memcmp
+#endif
+
+#ifdef CKB_STATIC
+#define CKB_DEF static CKBI_UNUSED
+#else
+#define CKB_DEF
+#endif
+
+/* An assertion states what the code around it relies on; no content of a medium can make one fail. */
+#ifndef CKB_ASSERT
+#if defined(__GNUC__)
+#define CKB_ASSERT(condition) ((condition) ? (void)0 : __builtin_trap())
+#else
+#define CKB_ASSERT(condition) ((void)0)
+#endif
+#endif
+
+#ifdef CKB_THREADS
+#ifndef CKB_MUTEX
+#include <pthread.h>
+#define CKB_MUTEX pthread_mutex_t
+#define CKB_MUTEX_INIT(mutex) pthread_mutex_init(mutex, NULL)
+#define CKB_MUTEX_DESTROY(mutex) pthread_mutex_destroy(mutex)
+#define CKB_MUTEX_LOCK(mutex) pthread_mutex_lock(mutex)
+#define CKB_MUTEX_UNLOCK(mutex) pthread_mutex_unlock(mutex)
+#define CKB_CONDITION pthread_cond_t
+#define CKB_CONDITION_INIT(condition) pthread_cond_init(condition, NULL)
+#define CKB_CONDITION_DESTROY(condition) pthread_cond_destroy(condition)
+#define CKB_CONDITION_WAIT(condition, mutex) pthread_cond_wait(condition, mutex)
+#define CKB_CONDITION_BROADCAST(condition) pthread_cond_broadcast(condition)
+#endif
+#if !defined(__GNUC__)
+#error "chunkbench: CKB_THREADS needs the compiler's __atomic built-ins"
+#endif
+#define CKBI_LOAD(pointer) __atomic_load_n(pointer, __ATOMIC_ACQUIRE)
+#define CKBI_STORE(pointer, value) __atomic_store_n(pointer, value, __ATOMIC_RELEASE)
+#define CKBI_ADD(pointer, value) __atomic_add_fetch(pointer, value, __ATOMIC_ACQ_REL)
+#define CKBI_SUB(pointer, value) __atomic_sub_fetch(pointer, value, __ATOMIC_ACQ_REL)
+#define CKBI_PARTITION_MIN 32768u /* chunks; smaller indexes are not worth several locks */
+#define CKBI_PARTITION_MAX 64u
+#else
+#define CKB_MUTEX char
+#define CKB_MUTEX_INIT(mutex) ((void)(mutex))
+#define CKB_MUTEX_DESTROY(mutex) ((void)(mutex))
+#define CKB_MUTEX_LOCK(mutex) ((void)(mutex))
+#define CKB_MUTEX_UNLOCK(mutex) ((void)(mutex))
+#define CKB_CONDITION char
+#define CKB_CONDITION_INIT(condition) ((void)(condition))
+#define CKB_CONDITION_DESTROY(condition) ((void)(condition))
+/* Without threads nobody else could make the condition true. */
+#define CKB_CONDITION_WAIT(condition, mutex) ((void)(condition), (void)(mutex), CKB_ASSERT(!"waits alone"))
+#define CKB_CONDITION_BROADCAST(condition) ((void)(condition))
+#define CKBI_LOAD(pointer) (*(pointer))
+#define CKBI_STORE(pointer, value) (*(pointer) = (value))
+#define CKBI_ADD(pointer, value) (*(pointer) += (value))
+#define CKBI_SUB(pointer, value) (*(pointer) -= (value))
+#define CKBI_PARTITION_MIN UINT32_MAX
+#define CKBI_PARTITION_MAX 1u
+#endif
+
+static CKBI_UNUSED uint16_t ckbi_get16(const uint8_t *bytes)
+{
+    return (uint16_t)(bytes[0] | bytes[1] << 8);
+}
+
+static CKBI_UNUSED uint32_t ckbi_get32(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+static CKBI_UNUSED uint64_t ckbi_get64(const uint8_t *bytes)
+{
+    return (uint64_t)ckbi_get32(bytes) | (uint64_t)ckbi_get32(bytes + 4) << 32;
+}
+
+static CKBI_UNUSED void ckbi_put16(uint8_t *bytes, uint16_t value)
+{
+    bytes[0] = (uint8_t)value;
+    bytes[1] = (uint8_t)(value >> 8);
+}
+
+static CKBI_UNUSED void ckbi_put32(uint8_t *bytes, uint32_t value)
+{
+    bytes[0] = (uint8_t)value;
+    bytes[1] = (uint8_t)(value >> 8);
+    bytes[2] = (uint8_t)(value >> 16);
+    bytes[3] = (uint8_t)(value >> 24);
+}
+
+static CKBI_UNUSED void ckbi_put64(uint8_t *bytes, uint64_t value)
+{
+    ckbi_put32(bytes, (uint32_t)value);
+    ckbi_put32(bytes + 4, (uint32_t)(value >> 32));
+}
+
+/* `unit` is a power of two. */
+static CKBI_UNUSED uint64_t ckbi_align_up(uint64_t value, uint64_t unit)
+{
+    return (value + unit - 1) & ~(unit - 1);
+}
+
+static CKBI_UNUSED uint64_t ckbi_align_down(uint64_t value, uint64_t unit)
+{
+    return value & ~(unit - 1);
+}
+
+static CKBI_UNUSED bool ckbi_is_power_of_two(uint64_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+static CKBI_UNUSED uint64_t ckbi_min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static CKBI_UNUSED uint64_t ckbi_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>crc
+ * CRC-32C (Castagnoli, reflected polynomial 0x82F63B78). ckbi_crc_update works on the raw state:
+ * ckb_crc32c inverts it first and last, a record seeds it with its epoch and position instead.
+ *
+ * Three ways, chosen at the edges: the host's own function (CKB_CRC32C), instructions (x86-64 with
+ * SSE4.2, PCLMULQDQ and AVX; ARMv8 with CRC32), or a table. All take any length at any alignment and
+ * agree on every byte order. Nothing here is written at run time. */
+
+#if defined(CKB_CRC32C)
+
+static CKBI_UNUSED uint32_t ckbi_crc_update(uint32_t state, const void *data, size_t bytes)
+{
+    return CKB_CRC32C(state, data, bytes);
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_update8(uint32_t state, uint64_t value)
+{
+    uint8_t bytes[8];
+    ckbi_put64(bytes, value);
+    return CKB_CRC32C(state, bytes, sizeof bytes);
+}
+
+#else
+
+/* What this machine has. __builtin_cpu_supports reads a word that the compiler's run-time library fills before
+ * main: no trap, no race between first callers, no state of ours. A freestanding build may lack that library;
+ * it has what its command line promises (-msse4.2 -mpclmul -mavx), or the table. */
+#if defined(__GNUC__) && defined(__x86_64__) && __STDC_HOSTED__
+#define CKBI_CRC_X86
+#define CKBI_CRC_HAS_WORD __builtin_cpu_supports("sse4.2")
+#define CKBI_CRC_HAS_FOLD \
+    (CKBI_CRC_HAS_WORD && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx"))
+#define CKBI_CRC_HAS_FOLD512 (CKBI_CRC_HAS_FOLD && __builtin_cpu_supports("avx512vl"))
+#elif defined(__GNUC__) && defined(__x86_64__) && defined(__SSE4_2__) && defined(__PCLMUL__) && defined(__AVX__)
+#define CKBI_CRC_X86
+#define CKBI_CRC_HAS_WORD true
+#define CKBI_CRC_HAS_FOLD true
+#define CKBI_CRC_HAS_FOLD512 false
+#elif defined(__GNUC__) && defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
+#define CKBI_CRC_ARM
+#endif
+
+/* ckbi_crc_nibble[k][v] is the state after nibble v and then k nibbles of zero. Row 0 alone, 64 bytes, is
+ * for small machines. Sixteen rows, 1 KiB like the usual bytewise table, take eight bytes per step with
+ * lookups that do not wait for each other. */
+#if defined(__OPTIMIZE_SIZE__) || defined(CKBI_CRC_ARM)
+#define CKBI_CRC_ROWS 1
+#else
+#define CKBI_CRC_ROWS 16
+#endif
+/* clang-format off */
+static const uint32_t ckbi_crc_nibble[CKBI_CRC_ROWS][16] = {
+    {0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3, 0x61c69362, 0x7198540d,
+     0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9, 0xc38d26c4, 0xd3d3e1ab, 0xe330a81a, 0xf36e6f75},
+#if CKBI_CRC_ROWS > 1
+    {0x00000000, 0xf26b8303, 0xe13b70f7, 0x1350f3f4, 0xc79a971f, 0x35f1141c, 0x26a1e7e8, 0xd4ca64eb,
+     0x8ad958cf, 0x78b2dbcc, 0x6be22838, 0x9989ab3b, 0x4d43cfd0, 0xbf284cd3, 0xac78bf27, 0x5e133c24},
+    {0x00000000, 0x3fc5f181, 0x7f8be302, 0x404e1283, 0xff17c604, 0xc0d23785, 0x809c2506, 0xbf59d487,
+     0xfbc3faf9, 0xc4060b78, 0x844819fb, 0xbb8de87a, 0x04d43cfd, 0x3b11cd7c, 0x7b5fdfff, 0x449a2e7e},
+    {0x00000000, 0x13a29877, 0x274530ee, 0x34e7a899, 0x4e8a61dc, 0x5d28f9ab, 0x69cf5132, 0x7a6dc945,
+     0x9d14c3b8, 0x8eb65bcf, 0xba51f356, 0xa9f36b21, 0xd39ea264, 0xc03c3a13, 0xf4db928a, 0xe7790afd},
+    {0x00000000, 0x70a27d8a, 0xe144fb14, 0x91e6869e, 0xc76580d9, 0xb7c7fd53, 0x26217bcd, 0x56830647,
+     0x8b277743, 0xfb850ac9, 0x6a638c57, 0x1ac1f1dd, 0x4c42f79a, 0x3ce08a10, 0xad060c8e, 0xdda47104},
+    {0x00000000, 0xa541927e, 0x4f6f520d, 0xea2ec073, 0x9edea41a, 0x3b9f3664, 0xd1b1f617, 0x74f06469,
+     0x38513ec5, 0x9d10acbb, 0x773e6cc8, 0xd27ffeb6, 0xa68f9adf, 0x03ce08a1, 0xe9e0c8d2, 0x4ca15aac},
+    {0x00000000, 0xe964b13d, 0xd725148b, 0x3e41a5b6, 0xaba65fe7, 0x42c2eeda, 0x7c834b6c, 0x95e7fa51,
+     0x52a0c93f, 0xbbc47802, 0x8585ddb4, 0x6ce16c89, 0xf90696d8, 0x106227e5, 0x2e238253, 0xc747336e},
+    {0x00000000, 0xdd45aab8, 0xbf672381, 0x62228939, 0x7b2231f3, 0xa6679b4b, 0xc4451272, 0x1900b8ca,
+     0xf64463e6, 0x2b01c95e, 0x49234067, 0x9466eadf, 0x8d665215, 0x5023f8ad, 0x32017194, 0xef44db2c},
+    {0x00000000, 0x8f2261d3, 0x1ba8b557, 0x948ad484, 0x37516aae, 0xb8730b7d, 0x2cf9dff9, 0xa3dbbe2a,
+     0x6ea2d55c, 0xe180b48f, 0x750a600b, 0xfa2801d8, 0x59f3bff2, 0xd6d1de21, 0x425b0aa5, 0xcd796b76},
+    {0x00000000, 0x38116fac, 0x7022df58, 0x4833b0f4, 0xe045beb0, 0xd854d11c, 0x906761e8, 0xa8760e44,
+     0xc5670b91, 0xfd76643d, 0xb545d4c9, 0x8d54bb65, 0x2522b521, 0x1d33da8d, 0x55006a79, 0x6d1105d5},
+    {0x00000000, 0xc00c303e, 0x85f4168d, 0x45f826b3, 0x0e045beb, 0xce086bd5, 0x8bf04d66, 0x4bfc7d58,
+     0x1c08b7d6, 0xdc0487e8, 0x99fca15b, 0x59f09165, 0x120cec3d, 0xd200dc03, 0x97f8fab0, 0x57f4ca8e},
+    {0x00000000, 0xef306b19, 0xdb8ca0c3, 0x34bccbda, 0xb2f53777, 0x5dc55c6e, 0x697997b4, 0x8649fcad,
+     0x6006181f, 0x8f367306, 0xbb8ab8dc, 0x54bad3c5, 0xd2f32f68, 0x3dc34471, 0x097f8fab, 0xe64fe4b2},
+    {0x00000000, 0x9c5bfaa6, 0x3d5b83bd, 0xa100791b, 0x7ab7077a, 0xe6ecfddc, 0x47ec84c7, 0xdbb77e61,
+     0xf56e0ef4, 0x6935f452, 0xc8358d49, 0x546e77ef, 0x8fd9098e, 0x1382f328, 0xb2828a33, 0x2ed97095},
+    {0x00000000, 0x68032cc8, 0xd0065990, 0xb8057558, 0xa5e0c5d1, 0xcde3e919, 0x75e69c41, 0x1de5b089,
+     0x4e2dfd53, 0x262ed19b, 0x9e2ba4c3, 0xf628880b, 0xebcd3882, 0x83ce144a, 0x3bcb6112, 0x53c84dda},
+    {0x00000000, 0x847609b4, 0x0d006599, 0x89766c2d, 0x1a00cb32, 0x9e76c286, 0x1700aeab, 0x9376a71f,
+     0x34019664, 0xb0779fd0, 0x3901f3fd, 0xbd77fa49, 0x2e015d56, 0xaa7754e2, 0x230138cf, 0xa777317b},
+    {0x00000000, 0x493c7d27, 0x9278fa4e, 0xdb448769, 0x211d826d, 0x6821ff4a, 0xb3657823, 0xfa590504,
+     0x423b04da, 0x0b0779fd, 0xd043fe94, 0x997f83b3, 0x632686b7, 0x2a1afb90, 0xf15e7cf9, 0xb86201de}
+#endif
+};
+/* clang-format on */
+
+static CKBI_UNUSED uint32_t ckbi_crc_table1(uint32_t state, uint8_t byte)
+{
+    state ^= byte;
+    state = state >> 4 ^ ckbi_crc_nibble[0][state & 15];
+    return state >> 4 ^ ckbi_crc_nibble[0][state & 15];
+}
+
+#if CKBI_CRC_ROWS > 1
+
+/* Four nibbles, the last of which has `row` nibbles behind it. */
+static CKBI_UNUSED uint32_t ckbi_crc_table2(uint32_t bits, unsigned row)
+{
+    return (ckbi_crc_nibble[row + 3][bits & 15] ^ ckbi_crc_nibble[row + 2][bits >> 4 & 15]) ^
+           (ckbi_crc_nibble[row + 1][bits >> 8 & 15] ^ ckbi_crc_nibble[row][bits >> 12 & 15]);
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_table8(uint32_t state, uint64_t value)
+{
+    const uint32_t low = state ^ (uint32_t)value;
+    const uint32_t high = (uint32_t)(value >> 32);
+    return (ckbi_crc_table2(low, 12) ^ ckbi_crc_table2(low >> 16, 8)) ^
+           (ckbi_crc_table2(high, 4) ^ ckbi_crc_table2(high >> 16, 0));
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_table(uint32_t state, const uint8_t *p, size_t bytes)
+{
+    for (; bytes >= 8; bytes -= 8, p += 8)
+        state = ckbi_crc_table8(state, ckbi_get64(p));
+    for (; bytes > 0; bytes--)
+        state = ckbi_crc_table1(state, *p++);
+    return state;
+}
+
+#else
+
+static CKBI_UNUSED uint32_t ckbi_crc_table(uint32_t state, const uint8_t *p, size_t bytes)
+{
+    for (; bytes > 0; bytes--)
+        state = ckbi_crc_table1(state, *p++);
+    return state;
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_table8(uint32_t state, uint64_t value)
+{
+    uint8_t bytes[8];
+    ckbi_put64(bytes, value);
+    return ckbi_crc_table(state, bytes, sizeof bytes);
+}
+
+#endif
+
+#if defined(CKBI_CRC_X86)
+
+/* One crc32 instruction takes a word of 8 bytes in a cycle but its result is 3 cycles away, so three streams
+ * run side by side (Gopal et al., Intel, "Fast CRC Computation for iSCSI Polynomial Using CRC32
+ * Instruction", 2011). Carry-less multiplication folds another 8 bytes per cycle on a different port
+ * (Gopal et al., Intel, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009).
+ * Both at once halve the time. A block is laid out
+ *
+ *     folded part: 12 words * steps | stream 0: each | stream 1: each | stream 2: each + rest
+ *
+ * and its state is the sum of four: each part's own, moved on to the end of the block. */
+#include <immintrin.h>
+
+#define CKBI_CRC_INLINE __attribute__((always_inline, target("sse4.2,pclmul,avx"))) static inline
+
+/* From these many words on, three streams, and folding besides, are worth what putting them together
+ * costs; measured on Skylake-X, where the two curves are flat around the crossing. */
+#define CKBI_CRC_STREAMS_WORDS 10
+#define CKBI_CRC_FOLD_WORDS 56
+
+/* near[w] is x^(64w - 33) mod P, far[w] is near[256w]. The carry-less product of a state and near[w], taken
+ * as one word through crc32, is the state after w words of zero: reflection shifts the product by one bit
+ * and crc32 multiplies by x^32. Together they reach 4096 words. */
+/* clang-format off */
+static const uint32_t ckbi_crc_near[256] = {
+    0xa9cdda0d, 0x00000001, 0x493c7d27, 0xf20c0dfe, 0xba4fc28e, 0x3da6d0cb, 0xddc0152b, 0x1c291d04, 0x9e4addf8,
+    0x740eef02, 0x39d3b296, 0x083a6eec, 0x0715ce53, 0xc49f4f67, 0x47db8317, 0x2ad91c30, 0x0d3b6092, 0x6992cea2,
+    0xc96cfdc0, 0x7e908048, 0x878a92a7, 0x1b3d8f29, 0xdaece73e, 0xf1d0f55e, 0xab7aff2a, 0xa87ab8a8, 0x2162d385,
+    0x8462d800, 0x83348832, 0x71d111a8, 0x299847d5, 0xffd852c6, 0xb9e02b86, 0xdcb17aa4, 0x18b33a4e, 0xf37c5aee,
+    0xb6dd949b, 0x6051d5a2, 0x78d9ccb7, 0x18b0d4ff, 0xbac2fd7b, 0x21f3d99c, 0xa60ce07b, 0x8f158014, 0xce7f39f4,
+    0xa00457f7, 0x61d82e56, 0x8d6d2c43, 0xd270f1a2, 0x00ac29cf, 0xc619809d, 0xe9adf796, 0x2b3cac5d, 0x96638b34,
+    0x65863b64, 0xe0e9f351, 0x1b03397f, 0x9af01f2d, 0xebb883bd, 0x2cff42cf, 0xb3e32c28, 0x88f25a3a, 0x064f7f26,
+    0x4e36f0b0, 0xdd7e3b0c, 0xbd6f81f8, 0xf285651c, 0x91c9bd4b, 0x10746f3c, 0x885f087b, 0xc7a68855, 0x4c144932,
+    0x271d9844, 0x52148f02, 0x8e766a0c, 0xa3c6f37a, 0x93a5f730, 0xd7c0557f, 0x6cb08e5c, 0x63ded06a, 0x6b749fb2,
+    0x4d56973c, 0x1393e203, 0x9669c9df, 0xcec3662e, 0xe417f38a, 0x96c515bb, 0x4b9e0f71, 0xe6fc4e6a, 0xd104b8fc,
+    0x8227bb8a, 0x5b397730, 0xb0cd4768, 0xe78eb416, 0x39c7ff35, 0x61ff0e01, 0xd7a4825c, 0x8d96551c, 0x0ab3844b,
+    0x0bf80dd2, 0x0167d312, 0x8821abed, 0xf6076544, 0x6a45d2b2, 0x26f6a60a, 0xd8d26619, 0xa741c1bf, 0xde87806c,
+    0x98d8d9cb, 0x14338754, 0x49c3cc9c, 0x5bd2011f, 0x68bce87a, 0xdd07448e, 0x57a3d037, 0xdde8f5b9, 0x6956fc3b,
+    0xa3e3e02c, 0x42d98888, 0xd73c7bea, 0x3771e98f, 0x80ff0093, 0xb42ae3d9, 0x8fe4c34d, 0x2178513a, 0xdf99fc11,
+    0xe0ac139e, 0x6c23e841, 0x170076fa, 0xfe314258, 0x444dd413, 0x0d8373a0, 0x6f345e45, 0x19e3635e, 0x41d17b64,
+    0x29f268b4, 0xff0dba97, 0x1dc0632a, 0xa2b73df1, 0x1614f396, 0xf872e54c, 0x9e2993d3, 0x1e41e9fc, 0x6bebd73c,
+    0x86d8e4d2, 0x63ae91e6, 0x651bd98b, 0xf8c9da7a, 0x5bb8f1bc, 0x945a19c1, 0xa90fd27a, 0xee8213b7, 0xb3af077a,
+    0x93781dc7, 0x4984d782, 0xccc4a1b9, 0xca6ef3ac, 0xa2c2d971, 0x234e0b26, 0x1cad4452, 0xdd66cbbb, 0x74922601,
+    0x4597456a, 0xc55f7eab, 0xe9e28eb4, 0xa1962329, 0x7b3ff57a, 0x2d370749, 0xc9c8b782, 0x397d84a1, 0x3f70cc6f,
+    0x79113270, 0x93e106a4, 0xbc817803, 0x62ec6c6d, 0x88eb3c07, 0xd813b325, 0x6e4cb630, 0x0df04680, 0x71971d5c,
+    0x2342001e, 0xf33b8bc6, 0x0a2a8d7e, 0x9fb3bbc0, 0x6d9a4957, 0x6ef22b23, 0xe8b6368b, 0xce2df768, 0xd2c3ed1a,
+    0xe53a4fc7, 0x995a5724, 0xbe60a91a, 0x9ef68d35, 0x1dfa0a15, 0x0c139b31, 0x8ec52396, 0xf2271e60, 0x0e766b11,
+    0x0b0bf8ca, 0x475846a4, 0x2664fd8b, 0xb2a3dfa6, 0xed64812d, 0xdc1a160c, 0x02ee03b2, 0x79afdf1c, 0x8604ae0f,
+    0x07ac6e46, 0x363bd6b3, 0x15f85253, 0x135c83fd, 0x1bec24dd, 0x5fabe670, 0x4c36cd5b, 0x35ec3279, 0xe0a22e29,
+    0x00bcf5f6, 0x7c2b6ed9, 0x8ae00689, 0x06ff88fd, 0x17f27698, 0xf7317cf0, 0x58ca5f00, 0x61b6e40b, 0xaa7c7ad5,
+    0xde8a97f8, 0xb5cfca28, 0x88f61445, 0xded288f8, 0xd4520e9e, 0x59f229bc, 0x0c592bd5, 0x6d390dec, 0x38edfaf3,
+    0x37170390, 0x72cbfcdb, 0x6353c1cc, 0x348331a5, 0xc4584f5c, 0xc3977c19, 0xf48642e9, 0xdafaea7c, 0x531377e2,
+    0x73db4c04, 0xdd35bc8d, 0x72675ce8, 0xb25b29f2, 0x3ec2ff83, 0x9a5ede41, 0xe8c7a017, 0xa563905d, 0xcf4bfaef,
+    0x45cddf4e, 0x6bde1ac7, 0xacfa3103, 0xae1175c2
+};
+static const uint32_t ckbi_crc_far[16] = {
+    0xa9cdda0d, 0xa51b6135, 0x82f89c77, 0xb9d68d49, 0x54a86326, 0xe2f1a204, 0xc1f19ee1, 0x1994f83a,
+    0x1dc403cc, 0xdfea38fc, 0x68bfa742, 0x1a77140a, 0x6a173fa1, 0xa095b905, 0x0d435f26, 0xd2d0a674
+};
+/* clang-format on */
+
+/* The largest block whose streams and rest the two tables reach: 3 * each + rest is half of the words and
+ * less than 36 more. A multiple of 8 words, so that the next block is aligned like this one. */
+#define CKBI_CRC_BLOCK_BYTES ((size_t)8 * 8112)
+
+CKBI_CRC_INLINE uint64_t ckbi_crc_word(const uint8_t *p)
+{
+    uint64_t word;
+    ckbi_copy(&word, p, sizeof word);
+    return word;
+}
+
+CKBI_CRC_INLINE __m128i ckbi_crc_vector(const uint8_t *p)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+CKBI_CRC_INLINE __m128i ckbi_crc_product(uint64_t state, uint32_t shift)
+{
+    return _mm_clmulepi64_si128(_mm_cvtsi64_si128((long long)state), _mm_cvtsi32_si128((int)shift), 0x00);
+}
+
+CKBI_CRC_INLINE uint64_t ckbi_crc_reduce(__m128i product)
+{
+    return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
+}
+
+/* What to multiply a state by to move it `words` words on. */
+CKBI_CRC_INLINE uint32_t ckbi_crc_shift(size_t words)
+{
+    if (words < 256)
+        return ckbi_crc_near[words];
+    return (uint32_t)ckbi_crc_reduce(ckbi_crc_product(ckbi_crc_near[words % 256], ckbi_crc_far[words / 256]));
+}
+
+/* A vector moved on by `words` words to where `there` stands, and added to it. Its halves are 64-bit, so
+ * the first, which is one word farther away, takes the next constant. With AVX-512VL the compiler makes the
+ * two additions one instruction; that is what the second build of ckbi_crc_run below is for. */
+CKBI_CRC_INLINE __m128i ckbi_crc_fold(__m128i vector, unsigned words, __m128i there)
+{
+    const __m128i by = _mm_set_epi64x(ckbi_crc_near[words], ckbi_crc_near[words + 1]);
+    const __m128i first = _mm_clmulepi64_si128(vector, by, 0x00);
+    const __m128i second = _mm_clmulepi64_si128(vector, by, 0x11);
+    return _mm_xor_si128(_mm_xor_si128(first, there), second);
+}
+
+typedef struct {
+    uint64_t folded;
+    uint64_t stream[3];
+} ckbi_crc_parts;
+
+/* The folded part at p, `steps` > 0, and beside it the first 4 * (steps - 1) words of the three streams,
+ * which are `stride` bytes apart. Six vectors in flight cover the latency of a multiplication. */
+CKBI_CRC_INLINE ckbi_crc_parts ckbi_crc_fuse(uint32_t state, const uint8_t *p, size_t steps, size_t stride)
+{
+    const uint8_t *q = p + 96 * steps;
+    uint64_t s0 = 0, s1 = 0, s2 = 0;
+    __m128i v0 = _mm_xor_si128(ckbi_crc_vector(p), _mm_cvtsi32_si128((int)state));
+    __m128i v1 = ckbi_crc_vector(p + 16);
+    __m128i v2 = ckbi_crc_vector(p + 32);
+    __m128i v3 = ckbi_crc_vector(p + 48);
+    __m128i v4 = ckbi_crc_vector(p + 64);
+    __m128i v5 = ckbi_crc_vector(p + 80);
+    while (--steps > 0) {
+        p += 96;
+        v0 = ckbi_crc_fold(v0, 12, ckbi_crc_vector(p));
+        s0 = _mm_crc32_u64(s0, ckbi_crc_word(q));
+        s1 = _mm_crc32_u64(s1, ckbi_crc_word(q + stride));
+        v1 = ckbi_crc_fold(v1, 12, ckbi_crc_vector(p + 16));
+        s2 = _mm_crc32_u64(s2, ckbi_crc_word(q + 2 * stride));
+        s0 = _mm_crc32_u64(s0, ckbi_crc_word(q + 8));
+        v2 = ckbi_crc_fold(v2, 12, ckbi_crc_vector(p + 32));
+        s1 = _mm_crc32_u64(s1, ckbi_crc_word(q + stride + 8));
+        s2 = _mm_crc32_u64(s2, ckbi_crc_word(q + 2 * stride + 8));
+        v3 = ckbi_crc_fold(v3, 12, ckbi_crc_vector(p + 48));
+        s0 = _mm_crc32_u64(s0, ckbi_crc_word(q + 16));
+        s1 = _mm_crc32_u64(s1, ckbi_crc_word(q + stride + 16));
+        v4 = ckbi_crc_fold(v4, 12, ckbi_crc_vector(p + 64));
+        s2 = _mm_crc32_u64(s2, ckbi_crc_word(q + 2 * stride + 16));
+        s0 = _mm_crc32_u64(s0, ckbi_crc_word(q + 24));
+        v5 = ckbi_crc_fold(v5, 12, ckbi_crc_vector(p + 80));
+        s1 = _mm_crc32_u64(s1, ckbi_crc_word(q + stride + 24));
+        s2 = _mm_crc32_u64(s2, ckbi_crc_word(q + 2 * stride + 24));
+        q += 32;
+    }
+    v3 = ckbi_crc_fold(v0, 6, v3);
+    v4 = ckbi_crc_fold(v1, 6, v4);
+    v5 = ckbi_crc_fold(v2, 6, v5);
+    v5 = ckbi_crc_fold(v3, 4, v5);
+    v5 = ckbi_crc_fold(v4, 2, v5);
+    const uint64_t folded = _mm_crc32_u64(ckbi_crc_reduce(v5), (uint64_t)_mm_extract_epi64(v5, 1));
+    return (ckbi_crc_parts){folded, {s0, s1, s2}};
+}
+
+/* A block of at least CKBI_CRC_STREAMS_WORDS words, at most CKBI_CRC_BLOCK_BYTES. */
+CKBI_CRC_INLINE uint32_t ckbi_crc_block(uint32_t state, const uint8_t *p, size_t words)
+{
+    const size_t steps = words < CKBI_CRC_FOLD_WORDS ? 0 : words / 24;
+    const size_t each = (words - 12 * steps) / 3;
+    const size_t rest = (words - 12 * steps) % 3;
+    const size_t stride = 8 * each;
+    const uint8_t *q = p + 96 * steps;
+    const uint8_t *const end = q + stride;
+    ckbi_crc_parts s = {0, {state, 0, 0}};
+    __m128i sum = _mm_setzero_si128();
+    if (steps > 0) {
+        const uint32_t shift = ckbi_crc_shift(3 * each + rest);
+        s = ckbi_crc_fuse(state, p, steps, stride);
+        sum = ckbi_crc_product(s.folded, shift);
+        q += 32 * (steps - 1);
+    }
+    for (; q != end; q += 8) {
+        s.stream[0] = _mm_crc32_u64(s.stream[0], ckbi_crc_word(q));
+        s.stream[1] = _mm_crc32_u64(s.stream[1], ckbi_crc_word(q + stride));
+        s.stream[2] = _mm_crc32_u64(s.stream[2], ckbi_crc_word(q + 2 * stride));
+    }
+    q += 2 * stride;
+    for (size_t i = 0; i < rest; i++)
+        s.stream[2] = _mm_crc32_u64(s.stream[2], ckbi_crc_word(q + 8 * i));
+    sum = _mm_xor_si128(sum, ckbi_crc_product(s.stream[0], ckbi_crc_shift(2 * each + rest)));
+    sum = _mm_xor_si128(sum, ckbi_crc_product(s.stream[1], ckbi_crc_shift(each + rest)));
+    return (uint32_t)(ckbi_crc_reduce(sum) ^ s.stream[2]);
+}
+
+CKBI_CRC_INLINE uint32_t ckbi_crc_run(uint32_t state, const uint8_t *p, size_t bytes)
+{
+    const size_t words = bytes / 8;
+    if (words >= CKBI_CRC_STREAMS_WORDS) {
+        state = ckbi_crc_block(state, p, words);
+    } else {
+        uint64_t wide = state;
+        for (size_t i = 0; i < words; i++)
+            wide = _mm_crc32_u64(wide, ckbi_crc_word(p + 8 * i));
+        state = (uint32_t)wide;
+    }
+    if (bytes % 8 >= 4) /* a record's checksum leaves out its own four bytes, so this is the usual rest */
+        state = _mm_crc32_u32(state, ckbi_get32(p + 8 * words));
+    for (size_t i = bytes - bytes % 4; i < bytes; i++)
+        state = _mm_crc32_u8(state, p[i]);
+    return state;
+}
+
+__attribute__((target("sse4.2,pclmul,avx"))) static CKBI_UNUSED uint32_t ckbi_crc_fold_avx(uint32_t state,
+                                                                                           const uint8_t *p,
+                                                                                           size_t bytes)
+{
+    return ckbi_crc_run(state, p, bytes);
+}
+
+__attribute__((target("sse4.2,pclmul,avx,avx512vl"))) static CKBI_UNUSED uint32_t
+ckbi_crc_fold_avx512(uint32_t state, const uint8_t *p, size_t bytes)
+{
+    return ckbi_crc_run(state, p, bytes);
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_part(uint32_t state, const uint8_t *p, size_t bytes)
+{
+    if (CKBI_CRC_HAS_FOLD512)
+        return ckbi_crc_fold_avx512(state, p, bytes);
+    if (CKBI_CRC_HAS_FOLD)
+        return ckbi_crc_fold_avx(state, p, bytes);
+    return ckbi_crc_table(state, p, bytes);
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_update(uint32_t state, const void *data, size_t bytes)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    for (; bytes > CKBI_CRC_BLOCK_BYTES; bytes -= CKBI_CRC_BLOCK_BYTES) {
+        state = ckbi_crc_part(state, p, CKBI_CRC_BLOCK_BYTES);
+        p += CKBI_CRC_BLOCK_BYTES;
+    }
+    return ckbi_crc_part(state, p, bytes);
+}
+
+/* By the instruction's name, as an intrinsic would not inline into callers built for any x86-64. */
+static CKBI_UNUSED uint32_t ckbi_crc_update8(uint32_t state, uint64_t value)
+{
+    uint64_t wide = state;
+    if (!CKBI_CRC_HAS_WORD)
+        return ckbi_crc_table8(state, value);
+    __asm__("crc32q %1, %0" : "+r"(wide) : "rm"(value));
+    return (uint32_t)wide;
+}
+
+#elif defined(CKBI_CRC_ARM)
+
+#include <arm_acle.h>
+
+static CKBI_UNUSED uint32_t ckbi_crc_update8(uint32_t state, uint64_t value)
+{
+    return __crc32cd(state, value);
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_update(uint32_t state, const void *data, size_t bytes)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    for (; bytes >= 8; bytes -= 8, p += 8)
+        state = __crc32cd(state, ckbi_get64(p));
+    for (; bytes > 0; bytes--)
+        state = __crc32cb(state, *p++);
+    return state;
+}
+
+#else
+
+static CKBI_UNUSED uint32_t ckbi_crc_update8(uint32_t state, uint64_t value)
+{
+    return ckbi_crc_table8(state, value);
+}
+
+static CKBI_UNUSED uint32_t ckbi_crc_update(uint32_t state, const void *data, size_t bytes)
+{
+    return ckbi_crc_table(state, (const uint8_t *)data, bytes);
+}
+
+#endif
+#endif
+
+CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
+{
+    return ~ckbi_crc_update(~crc, data, bytes);
+}
+
+/* ---------------------------------------------------------------------------------------------- >>types
+ * State in memory. Everything lies in the caller's memory; `ckbi_arena` carves it. */
+
+#define CKBI_UNIT 8u /* records start at multiples of this; positions are stored divided by it */
+#define CKBI_HEADER_BYTES 64u
+#define CKBI_SEGMENT_BYTES_MAX (UINT64_C(1) << 33) /* positions in facts have 30 bits */
+#define CKBI_FACT_BYTES 24u
+#define CKBI_SUMMARY_ENTRY_BYTES 28u
+#define CKBI_SLOTS 8u              /* chunks of one block that lie side by side in the index */
+#define CKBI_DIRTY_MAX 16u         /* full segments of a writer that wait for their sync */
+#define CKBI_FACTS_MAX 8u          /* facts in one journal append */
+#define CKBI_TOMBSTONE 0x80000000u /* top bit of a version */
+
+/* Record types; the FORMAT section describes them. */
+enum {
+    CKBI_RECORD_START = 1,
+    CKBI_RECORD_END = 2,
+    CKBI_RECORD_CHUNK = 3,
+    CKBI_RECORD_DELETE = 4,
+    CKBI_RECORD_SUMMARY = 5,
+    CKBI_RECORD_SEAL = 6,
+    CKBI_RECORD_FACTS = 7,
+    CKBI_RECORD_SWITCHED = 8,
+    CKBI_RECORD_TYPE_LIMIT = 32
+};
+
+#define CKBI_RECORD_COMMON 24u
+#define CKBI_RECORD_CHUNK_BYTES 40u
+#define CKBI_RECORD_START_BYTES 56u
+#define CKBI_RECORD_SEAL_BYTES 32u
+#define CKBI_RECORD_SWITCHED_BYTES 32u
+#define CKBI_RECORD_HEADER_MAX 128u
+
+#define CKBI_FLAG_ALIGNED 1u /* the payload begins at the next write unit */
+#define CKBI_FLAG_LAST 2u    /* on END: the segment ends here */
+
+/* What a checksum covers, part of its seed. */
+#define CKBI_SEED_HEADER 0u
+#define CKBI_SEED_PAYLOAD 1u
+#define CKBI_SEED_WINDOW 2u /* and up, by window */
+
+#define CKBI_STREAM_CHUNKS 1u
+
+/* Journal facts. */
+enum {
+    CKBI_FACT_COUNTERS = 1,     /* b: next epoch, c: next serial */
+    CKBI_FACT_SEGMENT = 2,      /* a: segment, b: epoch or 0 for free, c: extent */
+    CKBI_FACT_CONTAINER = 3,    /* a: serial, b: id, c: state and flags */
+    CKBI_FACT_SNAPSHOT_END = 4, /* everything before it in this segment is the whole state */
+    CKBI_FACT_CLEAN = 5         /* b: next epoch; all that was written so far is durable */
+};
+
+#define CKBI_EPOCH_RETIRED UINT64_MAX
+/* How far a segment is known, beside its epoch: end and last summary in units, and what they mean. */
+#define CKBI_EXTENT_PARKED 1u     /* ends here and may be continued here */
+#define CKBI_EXTENT_RESUMED 2u    /* durable up to here, continued since */
+#define CKBI_EXTENT_FULL 3u       /* ends here for good */
+#define CKBI_CONTAINER_MUTATED 1u /* holds records that supersede others */
+
+enum {
+    CKBI_SEGMENT_FREE = 0,
+    CKBI_SEGMENT_JOURNAL,
+    CKBI_SEGMENT_PREPARED, /* erased, header written, in the pool */
+    CKBI_SEGMENT_OPEN,     /* a writer appends to it */
+    CKBI_SEGMENT_PARKED,   /* can be continued at `end` */
+    CKBI_SEGMENT_FULL,     /* takes no more */
+    CKBI_SEGMENT_LOST,     /* in use, but its header is gone */
+    CKBI_SEGMENT_RETIRED
+};
+
+typedef struct ckbi_segment {
+    uint64_t epoch;
+    uint32_t died_at; /* supersede clock when the last live record went; 0: not yet */
+    uint32_t end;     /* units: where its records end */
+    uint32_t summary; /* units: its last summary, 0 for none */
+    uint32_t live;    /* units: records that count */
+    uint32_t owner;   /* 1 + number of the writer that has it open, 0 for none */
+    uint8_t state;
+    uint8_t extent; /* CKBI_EXTENT_: what is durably known of `end` and `summary`, 0 for nothing */
+} ckbi_segment;
+
+typedef struct ckbi_container {
+    uint64_t id;
+    uint64_t chunks;
+    uint64_t bytes;
+    uint32_t serial; /* never given twice; 0: this place is empty */
+    uint32_t state;  /* ckb_container_state */
+    uint32_t flags;
+    bool swept;        /* deleted, and no chunk of it is left in the index */
+    uint8_t spare[23]; /* one cache line each, so that writers of two containers do not share one */
+} ckbi_container;
+
+typedef struct ckbi_slot {
+    uint64_t block;
+    uint32_t serial;
+    uint32_t chunk;
+    uint32_t segment;
+    uint32_t offset;  /* units */
+    uint32_t length;  /* payload bytes */
+    uint32_t version; /* 0: empty; CKBI_TOMBSTONE set: deleted */
+} ckbi_slot;
+
+typedef struct ckbi_partition {
+    CKB_MUTEX lock;
+    ckbi_slot *slots;
+    uint8_t *reach; /* by bucket: 0, its chunks are in their own slots; n, within n buckets */
+    uint32_t used;
+    uint32_t spare[8]; /* keep two locks out of one cache line */
+} ckbi_partition;
+
+typedef struct ckbi_index {
+    ckbi_partition *partitions;
+    uint32_t partition_count;
+    uint32_t buckets;  /* per partition */
+    uint32_t limit;    /* chunks per partition */
+    uint64_t capacity; /* chunks */
+    uint64_t seed;
+} ckbi_index;
+
+/* Reads bytes of one segment through a buffer. */
+typedef struct ckbi_source {
+    struct ckb_volume *volume;
+    uint32_t segment;
+    bool ahead; /* fill the whole buffer, for sequential reading */
+    uint8_t *buffer;
+    size_t size;
+    uint64_t at; /* what the buffer holds */
+    size_t have;
+    uint64_t limit; /* bytes of the segment that may be read */
+} ckbi_source;
+
+typedef struct ckbi_record {
+    uint64_t offset;
+    uint64_t payload; /* offset of the payload */
+    uint64_t end;     /* offset of the next record */
+    uint32_t payload_bytes;
+    uint32_t payload_crc;
+    uint32_t durable; /* units: all of this segment below is durable */
+    uint32_t aux;     /* version, kind, or what the type says */
+    uint32_t tables;  /* bytes of the window table */
+    uint16_t header_bytes;
+    uint8_t type;
+    uint8_t flags;
+    /* chunks and deletes */
+    uint32_t serial;
+    uint32_t chunk;
+    uint64_t block;
+} ckbi_record;
+
+typedef struct ckbi_fact {
+    uint32_t kind;
+    uint32_t a;
+    uint64_t b;
+    uint64_t c;
+} ckbi_fact;
+
+/* A walk over the records of one segment; >>walk. */
+typedef struct ckbi_walk {
+    ckbi_source source;
+    uint32_t seed;
+    uint64_t at;
+    uint64_t known; /* all below is durable */
+    uint64_t stop;  /* records end here; the segment's end when nobody knows */
+    bool whole;     /* durable up to its LAST mark */
+    bool verify;    /* check payloads of durable records too */
+    bool looked_ahead;
+    bool ended;
+    bool payload_bad;   /* the record returned is durable and its payload does not verify */
+    uint64_t ahead_end; /* end of the last valid record seen by looking ahead */
+    uint64_t dropped;   /* bytes of a torn tail, as far as they are recognisable */
+    ckbi_record record;
+    ckbi_record ahead; /* what looking ahead finds */
+} ckbi_walk;
+
+struct ckb_volume {
+    ckb_medium medium;
+    uint8_t volume_id[16];
+    uint32_t id_state; /* checksum state after the volume id */
+    ckb_config config;
+    uint16_t format_major, format_minor;
+    uint32_t segment_count;
+
+    CKB_MUTEX lock;      /* segments, containers, pool, writers; held briefly */
+    CKB_MUTEX long_lock; /* journal and everything that prepares or frees segments; held during I/O */
+    uint32_t failed;
+
+    ckbi_segment *segments;
+    uint32_t free_count, free_cursor, parked_count;
+    uint32_t *pool; /* prepared segments, oldest first */
+    uint32_t pool_count;
+
+    ckbi_container *containers;
+    uint32_t *by_id, *by_serial;
+    uint32_t container_slots; /* of the two hash tables; a power of two */
+    uint32_t next_serial;
+
+    ckbi_index index;
+    uint32_t supersede_clock; /* counts segments that died */
+
+    struct ckb_writer **writers;
+
+    uint64_t next_epoch;
+    uint64_t mount_epoch;   /* next_epoch as the journal had it at mount */
+    uint64_t durable_epoch; /* segments of a lower epoch were durable at a clean unmount */
+    uint32_t journal_segment;
+    uint32_t journal_seed;
+    uint64_t journal_epoch;
+    uint64_t journal_end;
+    bool journal_switch; /* written by an earlier mount: the next fact goes to the other segment */
+    bool unsettled;      /* what the mount found was perhaps never synced */
+    bool clean;          /* as it was found */
+    bool sweep_needed;
+    uint32_t sweep_partition, sweep_slot, sweep_serial;
+
+    uint8_t *io_buffer;
+    size_t io_bytes;
+
+    /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
+    ckbi_walk walk;
+    ckb_probe_info probed[2];
+    ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
+
+    uint64_t unidentified; /* damaged places of which nobody knows what was there */
+    uint64_t damage;
+    uint64_t dropped_bytes, dropped_tails;
+    uint32_t mount_scanned, mount_summaries;
+    ckb_fault last_fault, first_damage;
+};
+
+typedef struct ckbi_arena {
+    uint8_t *next;
+    uint8_t *end; /* null: only count */
+    size_t used;
+} ckbi_arena;
+
+/* Without memory behind it the arena only counts; worst-case alignment is counted. */
+static CKBI_UNUSED void *ckbi_arena_take(ckbi_arena *arena, size_t bytes, size_t align)
+{
+    size_t slack = arena->end ? (size_t)(-(uintptr_t)arena->next & (align - 1)) : align - 1;
+    if (bytes > SIZE_MAX / 2 - arena->used - slack ||
+        (arena->end && bytes + slack > (size_t)(arena->end - arena->next))) {
+        arena->used = SIZE_MAX / 2;
+        arena->next = arena->end;
+        return NULL;
+    }
+    arena->used += bytes + slack;
+    if (!arena->end)
+        return NULL;
+    void *taken = arena->next + slack;
+    arena->next += slack + bytes;
+    return taken;
+}
+
+static CKBI_UNUSED void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment,
+                                       uint64_t offset, uint64_t expected, uint64_t found)
+{
+    if (!fault)
+        return;
+    fault->status = status;
+    fault->topic = topic;
+    fault->segment = segment;
+    fault->offset = offset;
+    fault->index = 0;
+    fault->expected = expected;
+    fault->found = found;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>geometry */
+
+static CKBI_UNUSED bool ckbi_geometry_valid(const ckb_geometry *g)
+{
+    return ckbi_is_power_of_two(g->write_unit) && g->write_unit >= 8 && g->write_unit <= 65536 &&
+           ckbi_is_power_of_two(g->read_unit) && g->read_unit <= g->write_unit &&
+           ckbi_is_power_of_two(g->buffer_align) && g->buffer_align <= 65536 && g->segment_count >= 4 &&
+           g->segment_count < CKB_NO_SEGMENT && g->segment_bytes % g->write_unit == 0 &&
+           g->segment_bytes / g->write_unit >= 4 && g->segment_bytes >= 512 &&
+           g->segment_bytes <= CKBI_SEGMENT_BYTES_MAX;
+}
+
+/* Where records begin: behind the header, which has its write unit to itself. */
+static CKBI_UNUSED uint64_t ckbi_data_start(const ckb_geometry *g)
+{
+    return ckbi_align_up(CKBI_HEADER_BYTES, g->write_unit);
+}
+
+/* Larger segments keep their last unit for the SEAL; in small ones it would cost more than it saves. */
+static CKBI_UNUSED bool ckbi_has_seal(const ckb_geometry *g)
+{
+    return g->segment_bytes / g->write_unit >= 64;
+}
+
+static CKBI_UNUSED uint64_t ckbi_data_limit(const ckb_geometry *g)
+{
+    return g->segment_bytes - (ckbi_has_seal(g) ? g->write_unit : 0);
+}
+
+static CKBI_UNUSED uint32_t ckbi_window_count(uint64_t payload_bytes)
+{
+    return (uint32_t)((payload_bytes + CKB_WINDOW_BYTES - 1) / CKB_WINDOW_BYTES);
+}
+
+static CKBI_UNUSED uint32_t ckbi_table_bytes(uint64_t payload_bytes)
+{
+    if (payload_bytes <= CKB_WINDOW_BYTES)
+        return 0;
+    return (uint32_t)ckbi_align_up((uint64_t)ckbi_window_count(payload_bytes) * 4, CKBI_UNIT);
+}
+
+static CKBI_UNUSED uint32_t ckbi_max_table_bytes(const ckb_geometry *g)
+{
+    return ckbi_table_bytes(ckbi_min(g->segment_bytes, UINT32_MAX));
+}
+
+/* Room a record needs at most, alignment of its payload included. */
+static CKBI_UNUSED uint64_t ckbi_record_room(const ckb_geometry *g, uint64_t payload_bytes, bool aligned)
+{
+    uint64_t bytes = CKBI_RECORD_CHUNK_BYTES + ckbi_table_bytes(payload_bytes) + (aligned ? g->write_unit : 0);
+    return bytes + ckbi_align_up(payload_bytes, CKBI_UNIT);
+}
+
+/* ---------------------------------------------------------------------------------------------- >>record
+ * One framing for every byte on the medium. A segment is tiled by records; a batch ends with an END
+ * record whose payload is the padding to the next write unit. */
+
+static CKBI_UNUSED uint32_t ckbi_segment_seed(const ckb_volume *v, uint32_t segment, uint64_t epoch)
+{
+    return ckbi_crc_update8(ckbi_crc_update8(v->id_state, epoch), segment);
+}
+
+static CKBI_UNUSED uint32_t ckbi_seed(uint32_t segment_seed, uint64_t offset, uint32_t purpose)
+{
+    return ckbi_crc_update8(segment_seed, offset / CKBI_UNIT | (uint64_t)purpose << 32);
+}
+
+/* Writes the common fields; the caller fills what follows them and then seals. */
+static CKBI_UNUSED void ckbi_record_begin(uint8_t *header, uint8_t type, uint8_t flags, uint16_t header_bytes,
+                                          uint32_t payload_bytes, uint32_t durable, uint32_t aux)
+{
+    header[4] = type;
+    header[5] = flags;
+    ckbi_put16(header + 6, header_bytes);
+    ckbi_put32(header + 8, payload_bytes);
+    ckbi_put32(header + 12, 0);
+    ckbi_put32(header + 16, durable);
+    ckbi_put32(header + 20, aux);
+}
+
+static CKBI_UNUSED void ckbi_record_seal(uint8_t *header, uint32_t segment_seed, uint64_t offset)
+{
+    uint32_t state = ckbi_seed(segment_seed, offset, CKBI_SEED_HEADER);
+    ckbi_put32(header, ckbi_crc_update(state, header + 4, (size_t)ckbi_get16(header + 6) - 4));
+}
+
+static CKBI_UNUSED uint16_t ckbi_record_min_header(uint8_t type)
+{
+    switch (type) {
+    case CKBI_RECORD_START:
+        return CKBI_RECORD_START_BYTES;
+    case CKBI_RECORD_CHUNK:
+    case CKBI_RECORD_DELETE:
+        return CKBI_RECORD_CHUNK_BYTES;
+    case CKBI_RECORD_SEAL:
+    case CKBI_RECORD_SWITCHED:
+        return CKBI_RECORD_SEAL_BYTES;
+    default:
+        return CKBI_RECORD_COMMON;
+    }
+}
+
+/* Cheap look at the fields that a checksum will confirm: rejects zeros, 0xFF and almost all noise. */
+static CKBI_UNUSED bool ckbi_record_plausible(const uint8_t *header)
+{
+    uint16_t header_bytes = ckbi_get16(header + 6);
+    return header[4] != 0 && header[4] < CKBI_RECORD_TYPE_LIMIT && header_bytes % CKBI_UNIT == 0 &&
+           header_bytes >= ckbi_record_min_header(header[4]) && header_bytes <= CKBI_RECORD_HEADER_MAX;
+}
+
+/* Decodes a header whose `header_bytes` are all in memory. False: not a valid record of this place. */
+static CKBI_UNUSED bool ckbi_record_decode(const ckb_geometry *g, uint32_t segment_seed, uint64_t offset,
+                                           const uint8_t *header, ckbi_record *record)
+{
+    uint16_t header_bytes = ckbi_get16(header + 6);
+    uint32_t state = ckbi_seed(segment_seed, offset, CKBI_SEED_HEADER);
+    if (ckbi_crc_update(state, header + 4, (size_t)header_bytes - 4) != ckbi_get32(header))
+        return false;
+    record->offset = offset;
+    record->type = header[4];
+    record->flags = header[5];
+    record->header_bytes = header_bytes;
+    record->payload_bytes = ckbi_get32(header + 8);
+    record->payload_crc = ckbi_get32(header + 12);
+    record->durable = ckbi_get32(header + 16);
+    record->aux = ckbi_get32(header + 20);
+    record->tables = 0;
+    record->serial = 0;
+    record->chunk = 0;
+    record->block = 0;
+    if (record->type == CKBI_RECORD_CHUNK || record->type == CKBI_RECORD_DELETE) {
+        record->serial = ckbi_get32(header + 24);
+        record->chunk = ckbi_get32(header + 28);
+        record->block = ckbi_get64(header + 32);
+    }
+    if (record->type == CKBI_RECORD_CHUNK)
+        record->tables = ckbi_table_bytes(record->payload_bytes);
+    record->payload = offset + header_bytes + record->tables;
+    if (record->flags & CKBI_FLAG_ALIGNED)
+        record->payload = ckbi_align_up(record->payload, g->write_unit);
+    record->end = ckbi_align_up(record->payload + record->payload_bytes, CKBI_UNIT);
+    return record->end <= g->segment_bytes && (uint64_t)record->durable * CKBI_UNIT <= offset;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>source
+ * Bytes of a segment, from the medium or from the buffers of the writer that has it open. */
+
+static int ckbi_load(ckb_volume *v, uint32_t segment, uint64_t offset, uint8_t *bytes, size_t length);
+
+static CKBI_UNUSED void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer, size_t size,
+                                         uint32_t segment)
+{
+    s->volume = v;
+    s->segment = segment;
+    s->ahead = true;
+    s->buffer = buffer;
+    s->size = size;
+    s->at = 0;
+    s->have = 0;
+    s->limit = v->medium.geometry.segment_bytes;
+}
+
+/* Points `*bytes` at `length` bytes from `offset`. `length` is at most the buffer less one read unit. */
+static CKBI_UNUSED int ckbi_source_get(ckbi_source *s, uint64_t offset, size_t length, const uint8_t **bytes)
+{
+    if (offset < s->at || offset + length > s->at + s->have) {
+        uint64_t unit = s->volume->medium.geometry.read_unit;
+        uint64_t from = ckbi_align_down(offset, unit);
+        uint64_t to = ckbi_align_up(offset + length, unit);
+        if (s->ahead)
+            to = ckbi_min(from + ckbi_align_down(s->size, unit), ckbi_max(to, ckbi_align_down(s->limit, unit)));
+        CKB_ASSERT(to - from <= s->size);
+        s->have = 0;
+        int status = ckbi_load(s->volume, s->segment, from, s->buffer, (size_t)(to - from));
+        if (status != CKB_OK)
+            return status;
+        s->at = from;
+        s->have = (size_t)(to - from);
+    }
+    *bytes = s->buffer + (offset - s->at);
+    return CKB_OK;
+}
+
+/* Continues a checksum over `length` bytes from `offset`. */
+static CKBI_UNUSED int ckbi_source_crc(ckbi_source *s, uint64_t offset, uint64_t length, uint32_t *state)
+{
+    size_t step_max = s->size - s->volume->medium.geometry.read_unit;
+    while (length > 0) {
+        const uint8_t *bytes;
+        size_t step = (size_t)ckbi_min(length, step_max);
+        if (offset >= s->at && offset < s->at + s->have)
+            step = (size_t)ckbi_min(step, s->at + s->have - offset);
+        int status = ckbi_source_get(s, offset, step, &bytes);
+        if (status != CKB_OK)
+            return status;
+        *state = ckbi_crc_update(*state, bytes, step);
+        offset += step;
+        length -= step;
+    }
+    return CKB_OK;
+}
+
+/* Reads and checks a record's header. CKB_CORRUPT: nothing valid here. */
+static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed, uint64_t offset,
+                                          ckbi_record *record)
+{
+    const uint8_t *header;
+    const ckb_geometry *g = &s->volume->medium.geometry;
+    if (offset + CKBI_RECORD_COMMON > g->segment_bytes)
+        return CKB_CORRUPT;
+    int status = ckbi_source_get(s, offset, CKBI_RECORD_COMMON, &header);
+    if (status != CKB_OK)
+        return status;
+    if (!ckbi_record_plausible(header))
+        return CKB_CORRUPT;
+    uint16_t header_bytes = ckbi_get16(header + 6);
+    if (offset + header_bytes > g->segment_bytes)
+        return CKB_CORRUPT;
+    status = ckbi_source_get(s, offset, header_bytes, &header);
+    if (status != CKB_OK)
+        return status;
+    return ckbi_record_decode(g, segment_seed, offset, header, record) ? CKB_OK : CKB_CORRUPT;
+}
+
+#define CKBI_TABLE_STEP 4u /* checksums taken from a window table at once */
+
+/* Checks the windows of a large payload against its table, which verifies. */
+static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segment_seed, const ckbi_record *r)
+{
+    uint8_t table[CKBI_TABLE_STEP * 4];
+    uint32_t windows = ckbi_window_count(r->payload_bytes);
+    for (uint32_t w = 0; w < windows; w++) {
+        if (w % CKBI_TABLE_STEP == 0) {
+            const uint8_t *bytes;
+            size_t length = (size_t)ckbi_min(sizeof(table), r->tables - (uint64_t)w * 4);
+            bool ahead = s->ahead;
+            s->ahead = false;
+            int status = ckbi_source_get(s, r->offset + r->header_bytes + (uint64_t)w * 4, length, &bytes);
+            s->ahead = ahead;
+            if (status != CKB_OK)
+                return status;
+            ckbi_copy(table, bytes, length);
+        }
+        uint64_t begin = (uint64_t)w * CKB_WINDOW_BYTES;
+        uint64_t length = ckbi_min(CKB_WINDOW_BYTES, r->payload_bytes - begin);
+        uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_WINDOW + w);
+        int status = ckbi_source_crc(s, r->payload + begin, length, &state);
+        if (status != CKB_OK)
+            return status;
+        if (state != ckbi_get32(table + (size_t)(w % CKBI_TABLE_STEP) * 4))
+            return CKB_CORRUPT;
+    }
+    return CKB_OK;
+}
+
+/* Checks a record's payload. CKB_CORRUPT: it does not verify. */
+static CKBI_UNUSED int ckbi_source_verify(ckbi_source *s, uint32_t segment_seed, const ckbi_record *r)
+{
+    if (r->type == CKBI_RECORD_END || r->payload_bytes == 0)
+        return CKB_OK;
+    uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_PAYLOAD);
+    uint64_t from = r->tables > 0 ? r->offset + r->header_bytes : r->payload;
+    int status = ckbi_source_crc(s, from, r->tables > 0 ? r->tables : r->payload_bytes, &state);
+    if (status != CKB_OK)
+        return status;
+    if (state != r->payload_crc)
+        return CKB_CORRUPT;
+    return r->tables > 0 ? ckbi_source_verify_windows(s, segment_seed, r) : CKB_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>walk
+ * Walks the records of one segment and tells a torn tail from corruption: damage below a durable mark
+ * is corruption, damage above it ends the segment. Marks stand in the records themselves, in the
+ * journal (`known`), and are looked for behind the damage before a tail is called torn. */
+
+static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
+                                       uint32_t segment, uint64_t epoch)
+{
+    ckbi_source_open(&w->source, v, buffer, size, segment);
+    w->seed = ckbi_segment_seed(v, segment, epoch);
+    w->at = ckbi_data_start(&v->medium.geometry);
+    w->known = 0;
+    w->stop = v->medium.geometry.segment_bytes;
+    w->whole = false;
+    w->verify = false;
+    w->looked_ahead = false;
+    w->ended = false;
+    w->payload_bad = false;
+    w->ahead_end = 0;
+    w->dropped = 0;
+}
+
+/* Looks for valid records behind `from`: at every unit of 8 near it, at every write unit further on
+ * (each batch begins on one). `*first` is the first one found, or the segment's end. */
+static CKBI_UNUSED int ckbi_walk_search(ckbi_walk *w, uint64_t from, bool all, uint64_t *first)
+{
+    const ckb_geometry *g = &w->source.volume->medium.geometry;
+    uint64_t fine_until = from + 4 * CKB_WINDOW_BYTES;
+    ckbi_record *record = &w->ahead;
+    *first = g->segment_bytes;
+    for (uint64_t at = from; at + CKBI_RECORD_COMMON <= g->segment_bytes;) {
+        int status = ckbi_source_record(&w->source, w->seed, at, record);
+        if (status == CKB_OK) {
+            *first = ckbi_min(*first, at);
+            if (!all)
+                return CKB_OK;
+            w->known = ckbi_max(w->known, (uint64_t)record->durable * CKBI_UNIT);
+            if (record->type != CKBI_RECORD_SEAL && record->type != CKBI_RECORD_SWITCHED)
+                w->ahead_end = ckbi_max(w->ahead_end, record->end);
+        } else if (status != CKB_CORRUPT) {
+            return status;
+        }
+        at = at < fine_until ? at + CKBI_UNIT : ckbi_align_up(at + 1, g->write_unit);
+    }
+    return CKB_OK;
+}
+
+/* Is the damage at `at` below a durable mark? Looks ahead once. */
+static CKBI_UNUSED int ckbi_walk_is_durable(ckbi_walk *w, uint64_t at, bool *durable)
+{
+    uint64_t first;
+    *durable = w->whole || w->known > at;
+    if (*durable || w->looked_ahead)
+        return CKB_OK;
+    w->looked_ahead = true;
+    int status = ckbi_walk_search(w, at + CKBI_UNIT, true, &first);
+    *durable = w->known > at;
+    return status;
+}
+
+static CKBI_UNUSED int ckbi_walk_torn(ckbi_walk *w, uint64_t at)
+{
+    w->ended = true;
+    w->stop = at;
+    w->dropped = w->ahead_end > at ? w->ahead_end - at : 0;
+    return CKB_END;
+}
+
+/* Nothing valid at `at`: a proper end, a torn tail, or corruption. After CKB_CORRUPT the walk stands at
+ * the next valid record, `record.offset` and `record.end` bound the damage. */
+static CKBI_UNUSED int ckbi_walk_damage(ckbi_walk *w)
+{
+    bool durable;
+    int status = ckbi_walk_is_durable(w, w->at, &durable);
+    if (status != CKB_OK)
+        return status;
+    if (!durable)
+        return ckbi_walk_torn(w, w->at);
+    uint64_t next;
+    status = ckbi_walk_search(w, w->at + CKBI_UNIT, false, &next);
+    if (status != CKB_OK)
+        return status;
+    w->record.offset = w->at;
+    w->record.end = ckbi_min(next, w->stop);
+    w->at = w->record.end;
+    return CKB_CORRUPT;
+}
+
+/* CKB_OK: `record` is the next one. CKB_END: no more; `stop` is where records end. CKB_CORRUPT: see
+ * above; call again to go on. CKB_IO. */
+static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
+{
+    w->payload_bad = false;
+    if (w->ended || w->at >= w->stop) {
+        w->stop = ckbi_min(w->at, w->stop);
+        return CKB_END;
+    }
+    int status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+    if (status == CKB_CORRUPT || (status == CKB_OK && w->record.type == CKBI_RECORD_SEAL))
+        return ckbi_walk_damage(w);
+    if (status != CKB_OK)
+        return status;
+    const ckbi_record *r = &w->record;
+    w->known = ckbi_max(w->known, (uint64_t)r->durable * CKBI_UNIT);
+    if (w->verify || (!w->whole && r->end > w->known)) {
+        status = ckbi_source_verify(&w->source, w->seed, r);
+        if (status == CKB_CORRUPT) {
+            status = ckbi_walk_is_durable(w, r->offset, &w->payload_bad);
+            if (status == CKB_OK && !w->payload_bad)
+                return ckbi_walk_torn(w, r->offset);
+        }
+        if (status != CKB_OK)
+            return status;
+    }
+    w->at = r->end;
+    w->ended = r->type == CKBI_RECORD_END && (r->flags & CKBI_FLAG_LAST);
+    return CKB_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>index
+ * Chunk id -> place, in memory only. The table is split into partitions with a lock each; a partition
+ * is an array of buckets of 8 slots. The chunks 8n..8n+7 of a block share a home bucket and each has
+ * its own slot in it, so a sequential writer misses the cache once for eight chunks. A chunk whose slot
+ * is taken goes to any free one there or in the next buckets; `reach` bounds the search. Slots never
+ * move, so a walk sees each chunk once. */
+
+/* `index` may be null to count only. */
+static CKBI_UNUSED void ckbi_index_layout(ckbi_index *index, uint64_t capacity, ckbi_arena *arena)
+{
+    uint64_t count = ckbi_min(ckbi_max(capacity / CKBI_PARTITION_MIN, 1), CKBI_PARTITION_MAX);
+    /* A load of at most 0.8, and room for partitions that get more than their share. */
+    uint64_t share = capacity / count + 1;
+    uint64_t buckets = ckbi_min((share + share / 4 + CKBI_SLOTS) / CKBI_SLOTS + 1, UINT32_MAX / CKBI_SLOTS);
+    size_t partitions_bytes = (size_t)count * sizeof(ckbi_partition);
+    ckbi_partition *partitions = (ckbi_partition *)ckbi_arena_take(arena, partitions_bytes, 64);
+    for (uint32_t p = 0; p < count; p++) {
+        void *slots = ckbi_arena_take(arena, (size_t)buckets * CKBI_SLOTS * sizeof(ckbi_slot), 64);
+        void *reach = ckbi_arena_take(arena, (size_t)buckets, 8);
+        if (partitions) {
+            partitions[p].slots = (ckbi_slot *)slots;
+            partitions[p].reach = (uint8_t *)reach;
+        }
+    }
+    if (!index)
+        return;
+    index->partitions = partitions;
+    index->partition_count = (uint32_t)count;
+    index->buckets = (uint32_t)buckets;
+    index->capacity = capacity;
+    index->limit = (uint32_t)ckbi_min(count == 1 ? capacity : share + share / 8, buckets * CKBI_SLOTS);
+}
+
+static CKBI_UNUSED void ckbi_index_init(ckbi_index *index, uint64_t seed)
+{
+    index->seed = seed;
+    for (uint32_t p = 0; p < index->partition_count; p++) {
+        ckbi_partition *partition = &index->partitions[p];
+        CKB_MUTEX_INIT(&partition->lock);
+        partition->used = 0;
+        ckbi_fill(partition->slots, 0, (size_t)index->buckets * CKBI_SLOTS * sizeof(ckbi_slot));
+        ckbi_fill(partition->reach, 0, index->buckets);
+    }
+}
+
+/* Chunks of one group of eight get the same value. Multiply-and-fold rounds in the manner of
+ * splitmix64 (Steele, Lea, Flood 2014); seeded, so that ids cannot be chosen to collide. */
+static CKBI_UNUSED uint64_t ckbi_index_hash(const ckbi_index *index, uint32_t serial, uint64_t block,
+                                            uint32_t chunk)
+{
+    uint64_t h = (block ^ index->seed) * UINT64_C(0x9E3779B97F4A7C15);
+    h ^= h >> 32;
+    h = (h ^ ((uint64_t)serial << 32 | chunk / CKBI_SLOTS)) * UINT64_C(0xBF58476D1CE4E5B9);
+    h ^= h >> 29;
+    h *= UINT64_C(0x94D049BB133111EB);
+    return h ^ h >> 32;
+}
+
+static CKBI_UNUSED ckbi_partition *ckbi_index_partition(const ckbi_index *index, uint64_t hash)
+{
+    return &index->partitions[((hash >> 32) * index->partition_count) >> 32];
+}
+
+static CKBI_UNUSED bool ckbi_slot_is(const ckbi_slot *slot, uint32_t serial, uint64_t block, uint32_t chunk)
+{
+    return slot->version != 0 && slot->chunk == chunk && slot->block == block && slot->serial == serial;
+}
+
+/* The slot of a chunk, or null. The partition is locked. */
+static CKBI_UNUSED ckbi_slot *ckbi_index_find(const ckbi_index *index, const ckbi_partition *partition,
+                                              uint64_t hash, uint32_t serial, uint64_t block, uint32_t chunk)
+{
+    uint32_t home = (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
+    ckbi_slot *own = &partition->slots[(size_t)home * CKBI_SLOTS + chunk % CKBI_SLOTS];
+    if (CKBI_LIKELY(ckbi_slot_is(own, serial, block, chunk)))
+        return own;
+    for (uint32_t n = 0; n < partition->reach[home]; n++) {
+        uint32_t bucket = home + n < index->buckets ? home + n : home + n - index->buckets;
+        ckbi_slot *slots = &partition->slots[(size_t)bucket * CKBI_SLOTS];
+        for (uint32_t i = 0; i < CKBI_SLOTS; i++)
+            if (ckbi_slot_is(&slots[i], serial, block, chunk))
+                return &slots[i];
+    }
+    return NULL;
+}
+
+/* Begins to fetch the bucket of a chunk. A writer does so before it copies the payload, and finds the
+ * slot in its cache afterwards; the first chunk of a group brings the slots of its neighbours along. */
+static CKBI_UNUSED void ckbi_index_prefetch(const ckbi_index *index, uint64_t hash, uint32_t chunk)
+{
+    uint32_t home = (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
+    const ckbi_partition *partition = ckbi_index_partition(index, hash);
+    const ckbi_slot *slots = &partition->slots[(size_t)home * CKBI_SLOTS];
+    CKBI_PREFETCH(&slots[chunk % CKBI_SLOTS]);
+    if (chunk % CKBI_SLOTS == 0)
+        for (uint32_t i = 2; i < CKBI_SLOTS; i += 2)
+            CKBI_PREFETCH(&slots[i]);
+}
+
+/* A free slot for a chunk that is not there, filled with its id; null when there is none. Locked. */
+static CKBI_UNUSED ckbi_slot *ckbi_index_add(const ckbi_index *index, ckbi_partition *partition, uint64_t hash,
+                                             uint32_t serial, uint64_t block, uint32_t chunk)
+{
+    uint32_t home = (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
+    ckbi_slot *slot = &partition->slots[(size_t)home * CKBI_SLOTS + chunk % CKBI_SLOTS];
+    uint32_t reach_max = (uint32_t)ckbi_min(index->buckets, UINT8_MAX);
+    if (partition->used >= index->limit)
+        return NULL;
+    if (slot->version != 0) {
+        slot = NULL;
+        for (uint32_t n = 0; n < reach_max && !slot; n++) {
+            uint32_t bucket = home + n < index->buckets ? home + n : home + n - index->buckets;
+            for (uint32_t i = 0; i < CKBI_SLOTS && !slot; i++)
+                if (partition->slots[(size_t)bucket * CKBI_SLOTS + i].version == 0)
+                    slot = &partition->slots[(size_t)bucket * CKBI_SLOTS + i];
+            if (slot && partition->reach[home] <= n)
+                partition->reach[home] = (uint8_t)(n + 1);
+        }
+        if (!slot)
+            return NULL;
+    }
+    slot->serial = serial;
+    slot->block = block;
+    slot->chunk = chunk;
+    partition->used++;
+    return slot;
+}
+
+static CKBI_UNUSED void ckbi_index_remove(ckbi_partition *partition, ckbi_slot *slot)
+{
+    slot->version = 0;
+    partition->used--;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>journal
+ * Rare facts: which segment belongs to the volume under which epoch, which containers there are. Kept in
+ * segments 0 and 1 alternately: when one is full the whole state goes to the other as a snapshot of
+ * the same facts, and a SWITCHED record in the last unit of the old one says so. */
+
+static const uint8_t ckbi_magic[8] = {'C', 'H', 'U', 'N', 'K', 'B', '\r', '\n'};
+
+static CKBI_UNUSED void ckbi_header_encode(uint8_t *h, const ckb_geometry *g, uint32_t segment_count,
+                                           const uint8_t *volume_id, uint64_t epoch, uint32_t segment)
+{
+    ckbi_copy(h, ckbi_magic, sizeof(ckbi_magic));
+    ckbi_put16(h + 8, CKB_FORMAT_MAJOR);
+    ckbi_put16(h + 10, CKB_FORMAT_MINOR);
+    ckbi_put32(h + 12, g->write_unit);
+    ckbi_copy(h + 16, volume_id, 16);
+    ckbi_put64(h + 32, epoch);
+    ckbi_put64(h + 40, g->segment_bytes);
+    ckbi_put32(h + 48, segment);
+    ckbi_put32(h + 52, segment_count);
+    ckbi_put32(h + 56, 0);
+    ckbi_put32(h + 60, ckb_crc32c(0, h, 60));
+}
+
+CKB_DEF int ckb_probe(const void *bytes, ckb_probe_info *info)
+{
+    const uint8_t *h = (const uint8_t *)bytes;
+    ckbi_fill(info, 0, sizeof(*info));
+    if (ckbi_compare(h, ckbi_magic, sizeof(ckbi_magic)) != 0)
+        return CKB_NOTFOUND;
+    if (ckbi_get32(h + 60) != ckb_crc32c(0, h, 60))
+        return CKB_CORRUPT;
+    info->format_major = ckbi_get16(h + 8);
+    info->format_minor = ckbi_get16(h + 10);
+    if (info->format_major != CKB_FORMAT_MAJOR)
+        return CKB_VERSION;
+    info->write_unit = ckbi_get32(h + 12);
+    ckbi_copy(info->volume_id, h + 16, 16);
+    info->epoch = ckbi_get64(h + 32);
+    info->segment_bytes = ckbi_get64(h + 40);
+    info->segment = ckbi_get32(h + 48);
+    info->segment_count = ckbi_get32(h + 52);
+    return CKB_OK;
+}
+
+/* A failed write or sync is final for this mount: nothing is retried and trusted. */
+static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint64_t offset)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, offset, 0, 0);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    CKBI_STORE(&v->failed, 1);
+    return status;
+}
+
+static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, uint64_t offset,
+                                    uint64_t expected, uint64_t found)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_fault_set(&v->last_fault, CKB_CORRUPT, topic, segment, offset, expected, found);
+    if (v->damage++ == 0)
+        v->first_damage = v->last_fault;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+static CKBI_UNUSED int ckbi_writable(const ckb_volume *v)
+{
+    if (v->config.read_only)
+        return CKB_READONLY;
+    return CKBI_LOAD(&v->failed) ? CKB_FAILED : CKB_OK;
+}
+
+static CKBI_UNUSED uint64_t ckbi_extent(uint32_t kind, uint32_t end, uint32_t summary)
+{
+    return end | (uint64_t)summary << 30 | (uint64_t)kind << 60;
+}
+
+/* Facts that one batch in a buffer of this size can hold. */
+static CKBI_UNUSED uint32_t ckbi_facts_room(size_t buffer_bytes)
+{
+    return (uint32_t)((buffer_bytes - 2 * CKBI_RECORD_COMMON) / CKBI_FACT_BYTES);
+}
+
+static CKBI_UNUSED void ckbi_fact_put(uint8_t *bytes, const ckbi_fact *fact)
+{
+    ckbi_put32(bytes, fact->kind);
+    ckbi_put32(bytes + 4, fact->a);
+    ckbi_put64(bytes + 8, fact->b);
+    ckbi_put64(bytes + 16, fact->c);
+}
+
+/* Makes one batch, a FACTS record and its END, of `count` facts that stand in `b` behind the room for
+ * the record's header; returns its length. */
+static CKBI_UNUSED size_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t seed, uint64_t offset,
+                                           uint32_t durable, uint32_t unit)
+{
+    uint32_t payload = count * CKBI_FACT_BYTES;
+    size_t used = CKBI_RECORD_COMMON + payload;
+    size_t batch = (size_t)ckbi_align_up(used + CKBI_RECORD_COMMON, unit);
+    ckbi_record_begin(b, CKBI_RECORD_FACTS, 0, CKBI_RECORD_COMMON, payload, durable, 0);
+    uint32_t state = ckbi_seed(seed, offset, CKBI_SEED_PAYLOAD);
+    ckbi_put32(b + 12, ckbi_crc_update(state, b + CKBI_RECORD_COMMON, payload));
+    ckbi_record_seal(b, seed, offset);
+    uint8_t *end = b + used;
+    ckbi_fill(end, 0, batch - used);
+    ckbi_record_begin(end, CKBI_RECORD_END, 0, CKBI_RECORD_COMMON,
+                      (uint32_t)(batch - used - CKBI_RECORD_COMMON), durable, 0);
+    ckbi_record_seal(end, seed, offset + used);
+    return batch;
+}
+
+/* One more fact of the snapshot: `*cursor` walks counters, segments, containers, the end mark. */
+static CKBI_UNUSED bool ckbi_snapshot_next(const ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
+{
+    uint64_t containers = (uint64_t)v->segment_count + 1;
+    uint64_t end = containers + v->config.max_containers + 1;
+    ckbi_fill(fact, 0, sizeof(*fact));
+    for (; *cursor <= end; ++*cursor) {
+        if (*cursor == 0) {
+            fact->kind = CKBI_FACT_COUNTERS;
+            fact->b = v->next_epoch;
+            fact->c = v->next_serial;
+        } else if (*cursor < containers) {
+            const ckbi_segment *s = &v->segments[*cursor - 1];
+            if (s->state == CKBI_SEGMENT_FREE || s->state == CKBI_SEGMENT_JOURNAL)
+                continue;
+            fact->kind = CKBI_FACT_SEGMENT;
+            fact->a = (uint32_t)(*cursor - 1);
+            fact->b = s->state == CKBI_SEGMENT_RETIRED ? CKBI_EPOCH_RETIRED : s->epoch;
+            fact->c = s->extent ? ckbi_extent(s->extent, s->end, s->summary) : 0;
+        } else if (*cursor == end - 1) {
+            fact->kind = CKBI_FACT_CLEAN;
+            fact->b = v->durable_epoch;
+        } else if (*cursor < end) {
+            const ckbi_container *c = &v->containers[*cursor - containers];
+            if (c->serial == 0)
+                continue;
+            fact->kind = CKBI_FACT_CONTAINER;
+            fact->a = c->serial;
+            fact->b = c->id;
+            fact->c = CKBI_LOAD(&c->state) | (uint64_t)c->flags << 8;
+        } else {
+            fact->kind = CKBI_FACT_SNAPSHOT_END;
+        }
+        ++*cursor;
+        return true;
+    }
+    return false;
+}
+
+static CKBI_UNUSED int ckbi_medium_write(ckb_volume *v, uint32_t segment, uint64_t offset, const uint8_t *bytes,
+                                         size_t length)
+{
+    int status = v->medium.write(v->medium.context, segment, offset, bytes, length);
+    return status == CKB_OK ? CKB_OK : ckbi_fail(v, status, segment, offset);
+}
+
+static CKBI_UNUSED int ckbi_medium_sync(ckb_volume *v, uint32_t segment)
+{
+    int status = v->medium.sync(v->medium.context, segment);
+    return status == CKB_OK ? CKB_OK : ckbi_fail(v, status, segment, 0);
+}
+
+/* Erases a segment and writes its header; durable only after a sync. CKB_NOSPACE: nothing happened.
+ * CKB_CORRUPT: the segment must be retired. The I/O buffer is used. */
+static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint64_t epoch)
+{
+    int status = v->medium.erase(v->medium.context, segment);
+    if (status == CKB_NOSPACE || status == CKB_CORRUPT)
+        return status;
+    if (status != CKB_OK)
+        return ckbi_fail(v, status, segment, 0);
+    size_t bytes = (size_t)ckbi_data_start(&v->medium.geometry);
+    ckbi_fill(v->io_buffer, 0, bytes);
+    ckbi_header_encode(v->io_buffer, &v->medium.geometry, v->segment_count, v->volume_id, epoch, segment);
+    return ckbi_medium_write(v, segment, 0, v->io_buffer, bytes);
+}
+
+/* What an unclean end left was perhaps never synced, and nothing may be built on it before it is. */
+static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
+{
+    if (!v->unsettled)
+        return CKB_OK;
+    bool sync_all = v->medium.geometry.capabilities & CKB_CAP_SYNC_ALL;
+    bool synced = false;
+    for (uint32_t i = 0; i < v->segment_count; i++) {
+        const ckbi_segment *s = &v->segments[i];
+        if (s->state != CKBI_SEGMENT_FULL || s->extent == CKBI_EXTENT_FULL || (synced && sync_all))
+            continue;
+        int status = ckbi_medium_sync(v, i);
+        if (status != CKB_OK)
+            return status;
+        synced = true;
+    }
+    for (uint32_t i = 0; i < v->segment_count; i++)
+        if (v->segments[i].state == CKBI_SEGMENT_FULL)
+            v->segments[i].extent = CKBI_EXTENT_FULL;
+    v->unsettled = false;
+    return CKB_OK;
+}
+
+static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, uint32_t segment, uint32_t seed, uint64_t *end)
+{
+    uint32_t unit = v->medium.geometry.write_unit;
+    uint64_t limit = v->medium.geometry.segment_bytes - unit;
+    uint32_t room = ckbi_facts_room(v->io_bytes);
+    uint64_t cursor = 0;
+    ckbi_fact *fact = &v->facts[CKBI_FACTS_MAX];
+    bool more = ckbi_snapshot_next(v, &cursor, fact);
+    while (more) {
+        /* Facts are encoded one by one behind each other, then framed: the buffer is the only copy. */
+        uint32_t count = 0;
+        uint8_t *at = v->io_buffer + CKBI_RECORD_COMMON;
+        for (; more && count < room; count++, at += CKBI_FACT_BYTES) {
+            ckbi_fact_put(at, fact);
+            more = ckbi_snapshot_next(v, &cursor, fact);
+        }
+        size_t batch = ckbi_facts_frame(v->io_buffer, count, seed, *end, 0, unit);
+        if (*end + batch > limit)
+            return CKB_NOSPACE;
+        int status = ckbi_medium_write(v, segment, *end, v->io_buffer, batch);
+        if (status != CKB_OK)
+            return status;
+        *end += batch;
+    }
+    return CKB_OK;
+}
+
+/* Says in the last unit of the old journal segment that another one has taken over. */
+static CKBI_UNUSED int ckbi_switched_write(ckb_volume *v, uint64_t epoch)
+{
+    uint32_t unit = v->medium.geometry.write_unit;
+    uint64_t offset = v->medium.geometry.segment_bytes - unit;
+    ckbi_fill(v->io_buffer, 0, unit);
+    ckbi_record_begin(v->io_buffer, CKBI_RECORD_SWITCHED, 0, CKBI_RECORD_SWITCHED_BYTES, 0,
+                      (uint32_t)(v->journal_end / CKBI_UNIT), 0);
+    ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
+    ckbi_record_seal(v->io_buffer, v->journal_seed, offset);
+    int status = ckbi_medium_write(v, v->journal_segment, offset, v->io_buffer, unit);
+    return status == CKB_OK ? ckbi_medium_sync(v, v->journal_segment) : status;
+}
+
+/* Moves the journal to its other segment. A crash anywhere in here leaves the old one in force. */
+static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
+{
+    int status = ckbi_settle(v);
+    if (status != CKB_OK)
+        return status;
+    uint32_t segment = v->journal_segment ^ 1u;
+    uint64_t epoch = v->next_epoch++;
+    uint32_t seed = ckbi_segment_seed(v, segment, epoch);
+    uint64_t end = ckbi_data_start(&v->medium.geometry);
+    status = ckbi_segment_begin(v, segment, epoch);
+    if (status == CKB_OK)
+        status = ckbi_snapshot_write(v, segment, seed, &end);
+    if (status == CKB_OK)
+        status = ckbi_medium_sync(v, segment);
+    if (status == CKB_OK)
+        status = ckbi_switched_write(v, epoch);
+    if (status != CKB_OK)
+        return status;
+    v->journal_segment = segment;
+    v->journal_epoch = epoch;
+    v->journal_seed = seed;
+    v->journal_end = end;
+    v->journal_switch = false;
+    return CKB_OK;
+}
+
+/* Appends facts, which stand in v->facts; durable on return. The long lock is held. The state in memory
+ * follows afterwards. */
+static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
+{
+    uint32_t unit = v->medium.geometry.write_unit;
+    int status = ckbi_writable(v);
+    if (status != CKB_OK)
+        return status;
+    uint64_t batch = ckbi_align_up(2 * CKBI_RECORD_COMMON + (uint64_t)count * CKBI_FACT_BYTES, unit);
+    uint64_t limit = v->medium.geometry.segment_bytes - unit;
+    if (v->journal_switch || v->journal_end + batch > limit) {
+        status = ckbi_journal_switch(v);
+        if (status != CKB_OK)
+            return status;
+    }
+    if (v->journal_end + batch > limit)
+        return CKB_NOSPACE;
+    for (uint32_t i = 0; i < count; i++)
+        ckbi_fact_put(v->io_buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &v->facts[i]);
+    ckbi_facts_frame(v->io_buffer, count, v->journal_seed, v->journal_end,
+                     (uint32_t)(v->journal_end / CKBI_UNIT), unit);
+    status = ckbi_medium_write(v, v->journal_segment, v->journal_end, v->io_buffer, (size_t)batch);
+    if (status == CKB_OK)
+        status = ckbi_medium_sync(v, v->journal_segment);
+    if (status == CKB_OK)
+        v->journal_end += batch;
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>segment
+ * Segments come from the free list through the pool to a writer, and return when nothing in them counts. */
+
+static CKBI_UNUSED ckbi_fact ckbi_segment_fact(uint32_t segment, uint64_t epoch, uint64_t extent)
+{
+    ckbi_fact fact = {CKBI_FACT_SEGMENT, segment, epoch, extent};
+    return fact;
+}
+
+/* A record stops to count. When it was the last of a segment that takes no more, the segment is dead:
+ * it may be freed as soon as all that superseded its records is durable. */
+static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, uint32_t segment, uint32_t units)
+{
+    ckbi_segment *s = &v->segments[segment];
+    if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKBI_SEGMENT_PARKED)
+        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
+}
+
+/* A free segment whose header is newer than anything the journal handed out, with records behind it:
+ * the journal has lost a fact. Such a segment is never erased. The long lock is held. */
+static CKBI_UNUSED int ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment, bool *orphan)
+{
+    ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
+    const uint8_t *h;
+    ckb_probe_info *info = &v->probed[0];
+    *orphan = false;
+    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    source->ahead = false;
+    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
+    if (status != CKB_OK)
+        return status == CKB_CORRUPT ? CKB_OK : status; /* a segment that does not exist is simply free */
+    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->volume_id, 16) != 0 ||
+        info->segment != segment || info->epoch < v->mount_epoch)
+        return CKB_OK;
+    status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
+                                ckbi_data_start(&v->medium.geometry), &v->walk.record);
+    if (status == CKB_OK && info->epoch >= v->next_epoch)
+        v->next_epoch = info->epoch + 1;
+    *orphan = status == CKB_OK;
+    return status == CKB_CORRUPT ? CKB_OK : status;
+}
+
+static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, uint64_t expected,
+                                              uint64_t found)
+{
+    ckbi_damage(v, CKB_TOPIC_SEGMENT_HEADER, segment, 0, expected, found);
+    CKB_MUTEX_LOCK(&v->lock);
+    if (v->segments[segment].state == CKBI_SEGMENT_FREE)
+        v->free_count--;
+    v->segments[segment].state = CKBI_SEGMENT_LOST;
+    v->unidentified++;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* The next free segment in turn, so that wear spreads; CKB_NO_SEGMENT when there is none. */
+static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
+{
+    uint32_t found = CKB_NO_SEGMENT;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t n = 0; v->free_count > 0 && n < v->segment_count && found == CKB_NO_SEGMENT; n++) {
+        uint32_t segment = v->free_cursor;
+        v->free_cursor = segment + 1 < v->segment_count ? segment + 1 : 0;
+        if (v->segments[segment].state == CKBI_SEGMENT_FREE)
+            found = segment;
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return found;
+}
+
+static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
+{
+    v->facts[0] = ckbi_segment_fact(segment, CKBI_EPOCH_RETIRED, 0);
+    int status = ckbi_journal_append(v, 1);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->lock);
+    v->segments[segment].state = CKBI_SEGMENT_RETIRED;
+    v->free_count--;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
+/* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
+ * that a segment the journal knows and whose header is missing is a loss and nothing else. */
+static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
+{
+    for (;;) {
+        int status = ckbi_writable(v);
+        /* The journal moves first: it must say that this segment is free before it is erased. */
+        if (status == CKB_OK && v->journal_switch)
+            status = ckbi_journal_switch(v);
+        if (status != CKB_OK)
+            return status;
+        uint32_t segment = ckbi_segment_next_free(v);
+        if (segment == CKB_NO_SEGMENT)
+            return CKB_NOSPACE;
+        bool orphan;
+        status = ckbi_segment_is_orphan(v, segment, &orphan);
+        if (status != CKB_OK)
+            return status;
+        if (orphan) {
+            ckbi_segment_set_lost(v, segment, 0, 0);
+            continue;
+        }
+        uint64_t epoch = v->next_epoch++;
+        status = ckbi_segment_begin(v, segment, epoch);
+        if (status == CKB_CORRUPT) {
+            status = ckbi_segment_retire(v, segment);
+            if (status == CKB_OK)
+                continue;
+        }
+        if (status == CKB_OK)
+            status = ckbi_medium_sync(v, segment);
+        v->facts[0] = ckbi_segment_fact(segment, epoch, 0);
+        if (status == CKB_OK)
+            status = ckbi_journal_append(v, 1);
+        if (status != CKB_OK)
+            return status;
+        CKB_MUTEX_LOCK(&v->lock);
+        ckbi_segment *s = &v->segments[segment];
+        CKBI_STORE(&s->epoch, epoch);
+        s->end = s->summary = s->live = s->died_at = s->owner = 0;
+        s->extent = 0;
+        CKBI_STORE(&s->state, CKBI_SEGMENT_PREPARED);
+        v->free_count--;
+        v->pool[v->pool_count++] = segment;
+        CKB_MUTEX_UNLOCK(&v->lock);
+        return CKB_OK;
+    }
+}
+
+static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at);
+
+/* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
+static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
+{
+    ckbi_fact *facts = v->facts;
+    uint32_t count = 0;
+    *freed = 0;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t i = 2; i < v->segment_count && count < CKBI_FACTS_MAX; i++) {
+        const ckbi_segment *s = &v->segments[i];
+        if ((s->state != CKBI_SEGMENT_FULL && s->state != CKBI_SEGMENT_PARKED) || CKBI_LOAD(&s->live) != 0)
+            continue;
+        uint32_t died_at = CKBI_LOAD(&s->died_at);
+        if (died_at != 0 && ckbi_writers_are_past(v, died_at))
+            facts[count++] = ckbi_segment_fact(i, 0, 0);
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (count == 0)
+        return CKB_OK;
+    int status = ckbi_journal_append(v, count);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        ckbi_segment *s = &v->segments[facts[i].a];
+        if (s->state == CKBI_SEGMENT_PARKED)
+            v->parked_count--;
+        CKBI_STORE(&s->state, CKBI_SEGMENT_FREE);
+        v->free_count++;
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+    *freed = count;
+    return CKB_OK;
+}
+
+/* Takes the parked segment with the most room out for a writer, says so in the journal first. The long
+ * lock is held. CKB_NOTFOUND: there is none. */
+static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint32_t *segment)
+{
+    uint32_t best = CKB_NO_SEGMENT;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t i = 2; v->parked_count > 0 && i < v->segment_count; i++)
+        if (v->segments[i].state == CKBI_SEGMENT_PARKED &&
+            (best == CKB_NO_SEGMENT || v->segments[i].end < v->segments[best].end))
+            best = i;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (best == CKB_NO_SEGMENT)
+        return CKB_NOTFOUND;
+    ckbi_segment *s = &v->segments[best];
+    uint8_t extent = s->extent;
+    /* Resumed before the journal says so: a switch in between writes the same. */
+    s->extent = CKBI_EXTENT_RESUMED;
+    v->facts[0] = ckbi_segment_fact(best, s->epoch, ckbi_extent(CKBI_EXTENT_RESUMED, s->end, s->summary));
+    int status = ckbi_journal_append(v, 1);
+    CKB_MUTEX_LOCK(&v->lock);
+    if (status == CKB_OK) {
+        CKBI_STORE(&s->state, CKBI_SEGMENT_OPEN);
+        CKBI_STORE(&s->died_at, 0);
+        v->parked_count--;
+        *segment = best;
+    } else {
+        s->extent = extent;
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return status;
+}
+
+static CKBI_UNUSED bool ckbi_pool_pop(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    bool taken =
+        v->pool_count > 0 && (may_use_reserve || v->pool_count + v->free_count > v->config.reserve_segments);
+    if (taken) {
+        *segment = v->pool[0];
+        ckbi_move(v->pool, v->pool + 1, (size_t)--v->pool_count * sizeof(v->pool[0]));
+        CKBI_STORE(&v->segments[*segment].state, CKBI_SEGMENT_OPEN);
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return taken;
+}
+
+/* Segments that can still be handed out. */
+static CKBI_UNUSED uint32_t ckbi_spare_segments(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    uint32_t spare = v->pool_count + v->free_count;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return spare;
+}
+
+/* A segment for a writer: a parked one, a prepared one, or one prepared here. No lock is held. */
+static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
+{
+    uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
+    CKB_MUTEX_LOCK(&v->lock);
+    bool parked = v->parked_count > 0;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (!parked && ckbi_pool_pop(v, may_use_reserve, segment))
+        return CKB_OK;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    int status = ckbi_take_parked(v, segment);
+    if (status == CKB_NOTFOUND) {
+        uint32_t freed = 0;
+        status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v, &freed) : CKB_OK;
+        while (status == CKB_OK && !ckbi_pool_pop(v, may_use_reserve, segment))
+            status = ckbi_spare_segments(v) <= reserve ? CKB_NOSPACE : ckbi_prepare(v);
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>tables
+ * Containers by id and by serial: two small hash tables of places in one array. */
+
+static CKBI_UNUSED uint32_t ckbi_container_hash(uint64_t key)
+{
+    key *= UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(key >> 32);
+}
+
+static CKBI_UNUSED void ckbi_container_link(ckb_volume *v, uint32_t place)
+{
+    const ckbi_container *c = &v->containers[place];
+    uint32_t mask = v->container_slots - 1;
+    uint32_t i = ckbi_container_hash(c->id) & mask;
+    uint32_t s = ckbi_container_hash(c->serial) & mask;
+    while (v->by_id[i] != 0)
+        i = (i + 1) & mask;
+    while (v->by_serial[s] != 0)
+        s = (s + 1) & mask;
+    v->by_id[i] = place + 1;
+    v->by_serial[s] = place + 1;
+}
+
+static CKBI_UNUSED void ckbi_container_relink(ckb_volume *v)
+{
+    ckbi_fill(v->by_id, 0, v->container_slots * sizeof(v->by_id[0]));
+    ckbi_fill(v->by_serial, 0, v->container_slots * sizeof(v->by_serial[0]));
+    for (uint32_t i = 0; i < v->config.max_containers; i++)
+        if (v->containers[i].serial != 0)
+            ckbi_container_link(v, i);
+}
+
+/* The volume's lock is held, or nobody else is there yet. */
+static CKBI_UNUSED ckbi_container *ckbi_container_by_id(const ckb_volume *v, uint64_t id)
+{
+    uint32_t mask = v->container_slots - 1;
+    for (uint32_t i = ckbi_container_hash(id) & mask; v->by_id[i] != 0; i = (i + 1) & mask)
+        if (v->containers[v->by_id[i] - 1].id == id)
+            return &v->containers[v->by_id[i] - 1];
+    return NULL;
+}
+
+static CKBI_UNUSED ckbi_container *ckbi_container_by_serial(const ckb_volume *v, uint32_t serial)
+{
+    uint32_t mask = v->container_slots - 1;
+    for (uint32_t i = ckbi_container_hash(serial) & mask; v->by_serial[i] != 0; i = (i + 1) & mask)
+        if (v->containers[v->by_serial[i] - 1].serial == serial)
+            return &v->containers[v->by_serial[i] - 1];
+    return NULL;
+}
+
+/* A place for a new container: an empty one, or that of a deleted one of which nothing is left. */
+static CKBI_UNUSED ckbi_container *ckbi_container_place(ckb_volume *v)
+{
+    ckbi_container *forgettable = NULL;
+    for (uint32_t i = 0; i < v->config.max_containers; i++) {
+        ckbi_container *c = &v->containers[i];
+        if (c->serial == 0)
+            return c;
+        if (c->state == CKB_CONTAINER_DELETED && c->swept && (!forgettable || c->serial < forgettable->serial))
+            forgettable = c;
+    }
+    return forgettable;
+}
+
+static CKBI_UNUSED void ckbi_container_fill(ckb_volume *v, ckbi_container *c, uint64_t id, uint32_t serial)
+{
+    c->id = id;
+    c->chunks = 0;
+    c->bytes = 0;
+    c->flags = 0;
+    c->swept = false;
+    CKBI_STORE(&c->state, CKB_CONTAINER_OPEN);
+    CKBI_STORE(&c->serial, serial);
+    if (v->next_serial <= serial)
+        v->next_serial = serial + 1;
+    ckbi_container_relink(v);
+}
+
+/* Units that a slot's record counts for; the same when it is added and when it is taken away. */
+static CKBI_UNUSED uint32_t ckbi_record_units(uint32_t length, bool tombstone)
+{
+    uint64_t payload = tombstone ? 0 : ckbi_align_up(length, CKBI_UNIT) + ckbi_table_bytes(length);
+    return (uint32_t)((CKBI_RECORD_CHUNK_BYTES + payload) / CKBI_UNIT);
+}
+
+static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot *slot, bool add)
+{
+    if (slot->version & CKBI_TOMBSTONE)
+        return;
+    if (add) {
+        CKBI_ADD(&c->chunks, 1);
+        CKBI_ADD(&c->bytes, slot->length);
+    } else {
+        CKBI_SUB(&c->chunks, 1);
+        CKBI_SUB(&c->bytes, slot->length);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------- >>mount
+ * Journal -> segments and containers; summaries or records -> index. Reads only. */
+
+/* What one mount keeps in mind besides the volume. */
+typedef struct ckbi_mounting {
+    ckb_volume *volume;
+    ckb_fault *fault;
+    ckbi_container *container; /* of the last record */
+    bool snapshot_complete;
+    uint64_t switched_to;
+} ckbi_mounting;
+
+static CKBI_UNUSED int ckbi_mount_error(ckbi_mounting *m, int status, int topic, uint32_t segment,
+                                        uint64_t offset, uint64_t expected, uint64_t found)
+{
+    ckbi_fault_set(m->fault, status, topic, segment, offset, expected, found);
+    return status;
+}
+
+static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *fact)
+{
+    ckb_volume *v = m->volume;
+    uint32_t state = (uint32_t)(fact->c & 0xFF);
+    ckbi_container *c = ckbi_container_by_serial(v, fact->a);
+    if (state == CKB_CONTAINER_NONE) {
+        if (c)
+            c->serial = 0;
+        ckbi_container_relink(v);
+        return CKB_OK;
+    }
+    if (!c) {
+        c = ckbi_container_place(v);
+        if (!c)
+            return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_CONTAINER, CKB_NO_SEGMENT, 0,
+                                    v->config.max_containers, (uint64_t)v->config.max_containers + 1);
+        ckbi_container_fill(v, c, fact->b, fact->a);
+    }
+    c->state = state;
+    c->flags = (uint32_t)(fact->c >> 8);
+    c->swept = state == CKB_CONTAINER_DELETED;
+    return CKB_OK;
+}
+
+static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact *fact)
+{
+    ckb_volume *v = m->volume;
+    if (fact->a < 2 || fact->a >= v->segment_count)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0, v->segment_count,
+                                fact->a);
+    ckbi_segment *s = &v->segments[fact->a];
+    ckbi_fill(s, 0, sizeof(*s));
+    if (fact->b == CKBI_EPOCH_RETIRED) {
+        s->state = CKBI_SEGMENT_RETIRED;
+    } else if (fact->b != 0) {
+        s->epoch = fact->b;
+        s->extent = (uint8_t)(fact->c >> 60);
+        s->end = (uint32_t)(fact->c & 0x3FFFFFFF);
+        s->summary = (uint32_t)(fact->c >> 30 & 0x3FFFFFFF);
+        s->state = s->extent == CKBI_EXTENT_PARKED ? CKBI_SEGMENT_PARKED : CKBI_SEGMENT_FULL;
+        if (v->next_epoch <= fact->b)
+            v->next_epoch = fact->b + 1;
+    }
+    return CKB_OK;
+}
+
+static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
+{
+    ckb_volume *v = m->volume;
+    ckbi_fact *fact = &v->facts[0];
+    fact->kind = ckbi_get32(bytes);
+    fact->a = ckbi_get32(bytes + 4);
+    fact->b = ckbi_get64(bytes + 8);
+    fact->c = ckbi_get64(bytes + 16);
+    v->clean = fact->kind == CKBI_FACT_CLEAN;
+    switch (fact->kind) {
+    case CKBI_FACT_COUNTERS:
+        v->next_epoch = ckbi_max(v->next_epoch, fact->b);
+        v->next_serial = (uint32_t)ckbi_max(v->next_serial, fact->c);
+        return CKB_OK;
+    case CKBI_FACT_SEGMENT:
+        return ckbi_mount_segment_fact(m, fact);
+    case CKBI_FACT_CONTAINER:
+        return ckbi_mount_container(m, fact);
+    case CKBI_FACT_SNAPSHOT_END:
+        m->snapshot_complete = true;
+        return CKB_OK;
+    case CKBI_FACT_CLEAN:
+        v->durable_epoch = fact->b;
+        return CKB_OK;
+    default:
+        return CKB_OK; /* of a later minor version, which is only mounted for reading */
+    }
+}
+
+static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
+{
+    ckbi_fill(v->segments, 0, v->segment_count * sizeof(v->segments[0]));
+    ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
+    ckbi_container_relink(v);
+    v->segments[0].state = v->segments[1].state = CKBI_SEGMENT_JOURNAL;
+    v->next_epoch = 1;
+    v->next_serial = 1;
+    v->durable_epoch = 0;
+    v->clean = false;
+}
+
+/* Replays one journal segment. CKB_CORRUPT: damage below what was durable. */
+static CKBI_UNUSED int ckbi_mount_journal(ckbi_mounting *m, uint32_t segment, uint64_t epoch)
+{
+    ckb_volume *v = m->volume;
+    const ckb_geometry *g = &v->medium.geometry;
+    ckbi_walk *walk = &v->walk;
+    ckbi_record *last = &walk->record;
+    int status;
+    ckbi_mount_reset(v);
+    v->next_epoch = epoch + 1;
+    m->snapshot_complete = false;
+    m->switched_to = 0;
+    ckbi_walk_open(walk, v, v->io_buffer, v->io_bytes, segment, epoch);
+    walk->stop = g->segment_bytes - g->write_unit;
+    while ((status = ckbi_walk_next(walk)) == CKB_OK && !walk->payload_bad) {
+        if (walk->record.type != CKBI_RECORD_FACTS)
+            continue;
+        for (uint32_t i = 0; i < walk->record.payload_bytes / CKBI_FACT_BYTES && status == CKB_OK; i++) {
+            const uint8_t *fact;
+            status = ckbi_source_get(&walk->source, walk->record.payload + (uint64_t)i * CKBI_FACT_BYTES,
+                                     CKBI_FACT_BYTES, &fact);
+            if (status == CKB_OK)
+                status = ckbi_mount_fact(m, fact);
+        }
+        if (status != CKB_OK)
+            return status;
+    }
+    if (status == CKB_OK || status == CKB_CORRUPT)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, segment, walk->record.offset, 0, 0);
+    if (status != CKB_END)
+        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+    v->journal_segment = segment;
+    v->journal_epoch = epoch;
+    v->journal_seed = walk->seed;
+    v->journal_end = walk->stop;
+    v->mount_epoch = v->next_epoch;
+    status = ckbi_source_record(&walk->source, walk->seed, g->segment_bytes - g->write_unit, last);
+    if (status == CKB_OK && last->type == CKBI_RECORD_SWITCHED) {
+        const uint8_t *at;
+        status = ckbi_source_get(&walk->source, last->offset + CKBI_RECORD_COMMON, 8, &at);
+        if (status == CKB_OK)
+            m->switched_to = ckbi_get64(at);
+    }
+    if (status != CKB_OK && status != CKB_CORRUPT)
+        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - g->write_unit, 0, 0);
+    if (walk->dropped > 0) {
+        v->dropped_bytes += walk->dropped;
+        v->dropped_tails++;
+        v->clean = false;
+        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
+    }
+    return CKB_OK;
+}
+
+/* Does a header fit this medium? */
+static CKBI_UNUSED int ckbi_mount_geometry(ckbi_mounting *m, const ckb_probe_info *info, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    const ckb_geometry *g = &v->medium.geometry;
+    if (info->format_minor > CKB_FORMAT_MINOR && !v->config.read_only)
+        return ckbi_mount_error(m, CKB_VERSION, CKB_TOPIC_VERSION, segment, 0,
+                                (uint32_t)CKB_FORMAT_MAJOR << 16 | CKB_FORMAT_MINOR,
+                                (uint32_t)info->format_major << 16 | info->format_minor);
+    if (info->segment_bytes != g->segment_bytes)
+        return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 40, info->segment_bytes,
+                                g->segment_bytes);
+    if (info->segment_count > g->segment_count)
+        return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 52, info->segment_count,
+                                g->segment_count);
+    if (info->write_unit != g->write_unit)
+        return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 12, info->write_unit,
+                                g->write_unit);
+    return CKB_OK;
+}
+
+/* Reads the header of a segment. CKB_NOTFOUND: no header; CKB_CORRUPT: a damaged one. */
+static CKBI_UNUSED int ckbi_mount_header(ckbi_mounting *m, uint32_t segment, ckb_probe_info *info)
+{
+    ckb_volume *v = m->volume;
+    ckbi_source *source = &v->walk.source;
+    const uint8_t *h;
+    ckbi_fill(info, 0, sizeof(*info));
+    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    source->ahead = false;
+    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
+    if (status == CKB_CORRUPT)
+        return CKB_NOTFOUND;
+    if (status != CKB_OK)
+        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
+    status = ckb_probe(h, info);
+    if (status == CKB_VERSION)
+        return ckbi_mount_error(m, status, CKB_TOPIC_VERSION, segment, 0,
+                                (uint32_t)CKB_FORMAT_MAJOR << 16 | CKB_FORMAT_MINOR,
+                                (uint32_t)info->format_major << 16 | info->format_minor);
+    return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
+}
+
+/* Sets the volume's identity from the header of the journal segment that is tried next. */
+static CKBI_UNUSED void ckbi_mount_identity(ckb_volume *v, const ckb_probe_info *info)
+{
+    ckbi_copy(v->volume_id, info->volume_id, 16);
+    v->id_state = ckbi_crc_update(UINT32_MAX, v->volume_id, 16);
+    v->format_major = info->format_major;
+    v->format_minor = info->format_minor;
+    v->segment_count = info->segment_count;
+}
+
+/* Finds the journal in force: the newer of the two whose snapshot is complete. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_find_journal(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    ckb_probe_info *info = v->probed;
+    int status[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        status[i] = ckbi_mount_header(m, i, &info[i]);
+        if (status[i] == CKB_OK)
+            status[i] = ckbi_mount_geometry(m, &info[i], i);
+        if (status[i] != CKB_OK && status[i] != CKB_NOTFOUND && status[i] != CKB_CORRUPT)
+            return status[i];
+    }
+    if (status[0] != CKB_OK && status[1] != CKB_OK) {
+        int worst = status[0] == CKB_CORRUPT || status[1] == CKB_CORRUPT ? CKB_CORRUPT : CKB_NOTFOUND;
+        return ckbi_mount_error(m, worst, CKB_TOPIC_SEGMENT_HEADER, 0, 0, 0, 0);
+    }
+    uint32_t newer = status[0] != CKB_OK || (status[1] == CKB_OK && info[1].epoch > info[0].epoch);
+    ckbi_mount_identity(v, &info[newer]);
+    int result = ckbi_mount_journal(m, newer, info[newer].epoch);
+    if (result == CKB_OK && m->snapshot_complete)
+        /* The other one has taken over, and cannot be read. */
+        return m->switched_to == 0 ? CKB_OK
+                                   : ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer ^ 1u, 0,
+                                                      m->switched_to, info[newer ^ 1u].epoch);
+    uint32_t older = newer ^ 1u;
+    if (result == CKB_IO || (result != CKB_OK && result != CKB_CORRUPT))
+        return result;
+    if (result == CKB_OK && info[newer].epoch == 1)
+        return ckbi_mount_error(m, CKB_NOTFOUND, CKB_TOPIC_JOURNAL, newer, 0, 0, 0); /* a format was cut off */
+    if (status[older] != CKB_OK || ckbi_compare(info[older].volume_id, info[newer].volume_id, 16) != 0)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
+    /* A switch was interrupted, unless the older one says that it was completed. */
+    ckbi_mount_identity(v, &info[older]);
+    result = ckbi_mount_journal(m, older, info[older].epoch);
+    if (result != CKB_OK)
+        return result;
+    if (!m->snapshot_complete || m->switched_to != 0)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
+    v->next_epoch = ckbi_max(v->next_epoch, info[newer].epoch + 1);
+    return CKB_OK;
+}
+
+/* Puts one version of a chunk into the index; the newest stays. */
+static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry)
+{
+    ckb_volume *v = m->volume;
+    ckbi_container *c = m->container;
+    if (!c || c->serial != entry->serial)
+        c = m->container = ckbi_container_by_serial(v, entry->serial);
+    if (!c && entry->serial >= v->next_serial) {
+        ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, (uint64_t)entry->offset * CKBI_UNIT, v->next_serial,
+                    entry->serial);
+        return CKB_OK;
+    }
+    if (!c || c->state == CKB_CONTAINER_DELETED)
+        return CKB_OK;
+    uint64_t hash = ckbi_index_hash(&v->index, entry->serial, entry->block, entry->chunk);
+    ckbi_partition *partition = ckbi_index_partition(&v->index, hash);
+    ckbi_slot *slot = ckbi_index_find(&v->index, partition, hash, entry->serial, entry->block, entry->chunk);
+    if (slot) {
+        uint32_t mine = entry->version & ~CKBI_TOMBSTONE, theirs = slot->version & ~CKBI_TOMBSTONE;
+        if (mine < theirs ||
+            (mine == theirs && v->segments[entry->segment].epoch <= v->segments[slot->segment].epoch))
+            return CKB_OK;
+        v->segments[slot->segment].live -= ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE);
+        ckbi_container_count(c, slot, false);
+    } else {
+        slot = ckbi_index_add(&v->index, partition, hash, entry->serial, entry->block, entry->chunk);
+        if (!slot)
+            return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_INDEX_FULL, entry->segment,
+                                    (uint64_t)entry->offset * CKBI_UNIT, v->index.capacity,
+                                    v->index.capacity + 1);
+    }
+    *slot = *entry;
+    v->segments[slot->segment].live += ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE);
+    ckbi_container_count(c, slot, true);
+    return CKB_OK;
+}
+
+static CKBI_UNUSED void ckbi_slot_of_record(const ckbi_record *r, uint32_t segment, ckbi_slot *slot)
+{
+    slot->block = r->block;
+    slot->serial = r->serial;
+    slot->chunk = r->chunk;
+    slot->segment = segment;
+    slot->offset = (uint32_t)(r->offset / CKBI_UNIT);
+    slot->length = r->payload_bytes;
+    slot->version = r->aux | (r->type == CKBI_RECORD_DELETE ? CKBI_TOMBSTONE : 0);
+}
+
+/* Reads a segment's summaries from the last to the first. CKB_CORRUPT: one does not verify. */
+static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    const ckbi_segment *s = &v->segments[segment];
+    uint32_t seed = ckbi_segment_seed(v, segment, s->epoch);
+    uint32_t at = s->summary;
+    ckbi_source *source = &v->walk.source;
+    ckbi_record *r = &v->walk.record;
+    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    while (at != 0) {
+        source->limit = (uint64_t)at * CKBI_UNIT + CKB_WINDOW_BYTES; /* a usual one in one read */
+        int status = ckbi_source_record(source, seed, (uint64_t)at * CKBI_UNIT, r);
+        if (status == CKB_OK && (r->type != CKBI_RECORD_SUMMARY || r->aux >= at))
+            status = CKB_CORRUPT;
+        if (status == CKB_OK)
+            status = ckbi_source_verify(source, seed, r);
+        for (uint32_t i = 0; status == CKB_OK && i < r->payload_bytes / CKBI_SUMMARY_ENTRY_BYTES; i++) {
+            const uint8_t *e;
+            status = ckbi_source_get(source, r->payload + (uint64_t)i * CKBI_SUMMARY_ENTRY_BYTES,
+                                     CKBI_SUMMARY_ENTRY_BYTES, &e);
+            if (status != CKB_OK)
+                break;
+            ckbi_slot slot = {ckbi_get64(e + 8),  ckbi_get32(e),      ckbi_get32(e + 4), segment,
+                              ckbi_get32(e + 20), ckbi_get32(e + 24), ckbi_get32(e + 16)};
+            status = ckbi_mount_chunk(m, &slot);
+        }
+        if (status != CKB_OK)
+            return status;
+        at = r->aux;
+    }
+    return CKB_OK;
+}
+
+/* What is known of where a segment ends: the journal's word, or a SEAL in its last unit. */
+static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    const ckb_geometry *g = &v->medium.geometry;
+    ckbi_segment *s = &v->segments[segment];
+    ckbi_source *source = &v->walk.source;
+    ckbi_record *r = &v->walk.record;
+    const uint8_t *at;
+    if (s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED || !ckbi_has_seal(g))
+        return CKB_OK;
+    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    source->ahead = false;
+    int status = ckbi_source_record(source, ckbi_segment_seed(v, segment, s->epoch),
+                                    g->segment_bytes - g->write_unit, r);
+    if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_SEAL))
+        return CKB_OK;
+    if (status == CKB_OK)
+        status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON, 8, &at);
+    if (status != CKB_OK)
+        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - g->write_unit, 0, 0);
+    s->end = r->aux;
+    s->summary = ckbi_get32(at);
+    s->extent = CKBI_EXTENT_FULL;
+    return CKB_OK;
+}
+
+static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
+                                               uint32_t segment)
+{
+    const ckbi_segment *s = &v->segments[segment];
+    ckbi_walk_open(w, v, buffer, size, segment, s->epoch);
+    if (s->extent == CKBI_EXTENT_RESUMED) {
+        w->known = (uint64_t)s->end * CKBI_UNIT;
+        w->whole = v->clean;
+    } else if (s->extent != 0) {
+        w->known = w->stop = (uint64_t)s->end * CKBI_UNIT;
+        w->whole = true;
+    } else if (s->epoch < v->durable_epoch) {
+        w->whole = true;
+    }
+}
+
+/* Reads the records of a segment into the index. */
+static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    ckbi_segment *s = &v->segments[segment];
+    ckbi_walk *walk = &v->walk;
+    ckbi_slot slot;
+    bool empty = true;
+    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    v->mount_scanned++;
+    for (;;) {
+        int status = ckbi_walk_next(walk);
+        if (status == CKB_END)
+            break;
+        empty = false;
+        if (status == CKB_CORRUPT) {
+            ckbi_damage(v, CKB_TOPIC_RECORD, segment, walk->record.offset, 0,
+                        walk->record.end - walk->record.offset);
+            v->unidentified++;
+            continue;
+        }
+        if (status != CKB_OK)
+            return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+        if (walk->payload_bad)
+            ckbi_damage(v, walk->record.type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD,
+                        segment, walk->record.offset, 0, 0);
+        if (walk->record.type != CKBI_RECORD_CHUNK && walk->record.type != CKBI_RECORD_DELETE)
+            continue;
+        ckbi_slot_of_record(&walk->record, segment, &slot);
+        status = ckbi_mount_chunk(m, &slot);
+        if (status != CKB_OK)
+            return status;
+    }
+    if (walk->dropped > 0) {
+        v->dropped_bytes += walk->dropped;
+        v->dropped_tails++;
+        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
+    }
+    if (s->extent == 0 || s->extent == CKBI_EXTENT_RESUMED) {
+        s->end = (uint32_t)(walk->stop / CKBI_UNIT);
+        s->summary = 0; /* its summaries, if any, do not cover all of it */
+    }
+    if (empty && s->extent == 0)
+        s->state = CKBI_SEGMENT_FREE; /* prepared and never used; the next snapshot leaves it out */
+    return CKB_OK;
+}
+
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    ckbi_segment *s = &v->segments[segment];
+    ckb_probe_info *info = &v->probed[0];
+    int status = ckbi_mount_header(m, segment, info);
+    if (status == CKB_NOTFOUND || status == CKB_CORRUPT ||
+        (status == CKB_OK &&
+         (info->epoch != s->epoch || ckbi_compare(info->volume_id, v->volume_id, 16) != 0))) {
+        ckbi_segment_set_lost(v, segment, s->epoch, info->epoch);
+        return CKB_OK;
+    }
+    if (status == CKB_OK)
+        status = ckbi_mount_extent(m, segment);
+    if (status == CKB_OK && s->summary != 0 && s->extent != CKBI_EXTENT_RESUMED) {
+        status = ckbi_mount_summaries(m, segment);
+        if (status == CKB_OK)
+            v->mount_summaries++;
+        if (status != CKB_CORRUPT)
+            return status;
+        ckbi_damage(v, CKB_TOPIC_SUMMARY, segment, (uint64_t)s->summary * CKBI_UNIT, 0, 0);
+        status = CKB_OK;
+    }
+    return status == CKB_OK ? ckbi_mount_records(m, segment) : status;
+}
+
+/* When facts may have been cut off the journal, a free segment may be one whose allocation was among
+ * them; its header and first record tell. */
+static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    if (v->dropped_tails == 0)
+        return CKB_OK;
+    for (uint32_t i = 2; i < v->segment_count; i++) {
+        bool orphan = false;
+        int status = v->segments[i].state == CKBI_SEGMENT_FREE ? ckbi_segment_is_orphan(v, i, &orphan) : CKB_OK;
+        if (status != CKB_OK)
+            return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, i, 0, 0, 0);
+        if (orphan)
+            ckbi_segment_set_lost(v, i, 0, v->next_epoch - 1);
+    }
+    return CKB_OK;
+}
+
+static CKBI_UNUSED void ckbi_mount_finish(ckb_volume *v)
+{
+    v->journal_switch = true;
+    v->unsettled = !v->clean;
+    v->supersede_clock = 1;
+    v->free_cursor = 2;
+    v->free_count = 0;
+    for (uint32_t i = 0; i < v->segment_count; i++) {
+        ckbi_segment *s = &v->segments[i];
+        v->free_count += s->state == CKBI_SEGMENT_FREE;
+        v->parked_count += s->state == CKBI_SEGMENT_PARKED;
+        if (s->live == 0)
+            s->died_at = 1;
+        if (v->clean && s->state == CKBI_SEGMENT_FULL)
+            s->extent = CKBI_EXTENT_FULL;
+    }
+}
+
+#ifndef CKB_READ_ONLY
+/* ---------------------------------------------------------------------------------------------- >>writer
+ * The appender. Records collect in the active buffer, which always begins on a write unit of the
+ * segment; one thread at a time (`busy`) takes it to the medium while others fill the second buffer.
+ * Counters: appended <= durable tickets, written and durable offsets of the current segment. */
+
+typedef struct ckbi_dirty {
+    uint32_t segment;
+    uint32_t seed;
+    uint32_t end, summary; /* units */
+} ckbi_dirty;
+
+struct ckb_writer {
+    ckb_volume *volume;
+    CKB_MUTEX lock;
+    CKB_CONDITION changed;
+    uint32_t number; /* place in the volume's list, from 0 */
+    uint32_t pins;   /* readers that look into the buffers */
+    bool busy;       /* a thread does I/O for this writer */
+    bool exclusive;  /* and nobody may append meanwhile */
+    int error;       /* sticky */
+
+    uint32_t segment; /* CKB_NO_SEGMENT: none yet */
+    uint32_t seed;
+    uint64_t base; /* segment offset where the active buffer begins */
+    size_t fill;
+    uint64_t written; /* the medium has all of the segment below */
+    uint64_t durable; /* and this much survives power loss */
+    uint8_t *buffer[2];
+    uint32_t active;
+    uint64_t flight_base; /* what the other buffer holds while it is written */
+    size_t flight_bytes;
+    size_t buffer_bytes;
+    uint32_t live; /* units appended to this segment that count */
+    bool reserve;  /* the segment comes from the reserve: deletes only */
+
+    uint64_t appended, durable_ticket; /* counts of appends */
+    uint32_t clean_clock;              /* supersede clock at the last commit's cut */
+
+    ckbi_dirty dirty[CKBI_DIRTY_MAX];
+    uint32_t dirty_count;
+
+    uint8_t *summary; /* encoded entries since the last summary record */
+    uint32_t summary_count, summary_max, summary_last;
+
+    ckbi_source compare; /* of whoever has the turn: looks at a chunk that is there already */
+    ckbi_record compared;
+
+    uint64_t cached_id; /* the container of the last append */
+    ckbi_container *cached;
+    uint32_t cached_serial;
+};
+
+static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_writer_config *config,
+                                             ckb_writer_config *out)
+{
+    ckb_writer_config zero = {0, 0};
+    *out = config ? *config : zero;
+    uint64_t least = ckbi_align_up(ckbi_max_table_bytes(g) + 256, g->write_unit) + g->write_unit;
+    if (out->buffer_bytes == 0)
+        out->buffer_bytes =
+            (size_t)ckbi_max(least, ckbi_min(256 * 1024, ckbi_align_down(g->segment_bytes / 4, g->write_unit)));
+    out->buffer_bytes = (size_t)ckbi_align_up(out->buffer_bytes, g->write_unit);
+    uint32_t most = (uint32_t)ckbi_min((out->buffer_bytes - 2 * CKBI_RECORD_COMMON) / CKBI_SUMMARY_ENTRY_BYTES,
+                                       g->segment_bytes / 8 / CKBI_SUMMARY_ENTRY_BYTES);
+    if (out->summary_entries == 0)
+        out->summary_entries = 512;
+    out->summary_entries = ckbi_has_seal(g) ? (uint32_t)ckbi_min(out->summary_entries, most) : 0;
+}
+
+/* Room that must stay behind any record of a chunk segment: two batch ends and the last summary. */
+static CKBI_UNUSED uint64_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_max)
+{
+    uint64_t summary =
+        summary_max
+            ? CKBI_RECORD_COMMON + ckbi_align_up((uint64_t)summary_max * CKBI_SUMMARY_ENTRY_BYTES, CKBI_UNIT)
+            : 0;
+    return 2 * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit) + summary;
+}
+
+static CKBI_UNUSED uint64_t ckbi_payload_max(const ckb_geometry *g, uint32_t summary_max)
+{
+    uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_START_BYTES + ckbi_tail_room(g, summary_max) +
+                        CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit + CKBI_UNIT;
+    uint64_t limit = ckbi_data_limit(g);
+    return limit > overhead ? ckbi_min(limit - overhead, UINT32_MAX - CKBI_UNIT) : 0;
+}
+
+/* A buffer holds the head of the largest record, and a whole summary. */
+static CKBI_UNUSED bool ckbi_writer_config_valid(const ckb_geometry *g, const ckb_writer_config *c)
+{
+    return c->buffer_bytes >= ckbi_align_up(ckbi_max_table_bytes(g) + 256, g->write_unit) + g->write_unit &&
+           c->buffer_bytes <= UINT32_MAX / 2 && ckbi_payload_max(g, c->summary_entries) > 0;
+}
+
+static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const ckb_writer_config *c,
+                                                  ckbi_arena *arena)
+{
+    ckb_writer *w = (ckb_writer *)ckbi_arena_take(arena, sizeof(ckb_writer), 64);
+    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_max(g->buffer_align, 64));
+    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_max(g->buffer_align, 64));
+    uint8_t *summary =
+        (uint8_t *)ckbi_arena_take(arena, (size_t)c->summary_entries * CKBI_SUMMARY_ENTRY_BYTES, 8);
+    if (!w || !first || !second || !summary)
+        return NULL;
+    ckbi_fill(w, 0, sizeof(*w));
+    w->buffer[0] = first;
+    w->buffer[1] = second;
+    w->buffer_bytes = c->buffer_bytes;
+    w->summary = summary;
+    w->summary_max = c->summary_entries;
+    return w;
+}
+
+CKB_DEF uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry)
+{
+    ckb_writer_config c;
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_writer_defaults(geometry, NULL, &c);
+    return ckbi_payload_max(geometry, c.summary_entries);
+}
+
+static CKBI_UNUSED int ckbi_writer_fail(ckb_writer *w, int status)
+{
+    if (w->error == CKB_OK)
+        w->error = status;
+    CKB_CONDITION_BROADCAST(&w->changed);
+    return status;
+}
+
+/* ---- appending to the active buffer; the lock is held and there is room */
+
+static CKBI_UNUSED uint64_t ckbi_writer_at(const ckb_writer *w)
+{
+    return w->base + w->fill;
+}
+
+static CKBI_UNUSED uint32_t ckbi_writer_mark(const ckb_writer *w)
+{
+    return (uint32_t)(w->durable / CKBI_UNIT);
+}
+
+static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
+{
+    uint32_t unit = w->volume->medium.geometry.write_unit;
+    uint64_t offset = ckbi_writer_at(w);
+    size_t whole = (size_t)ckbi_align_up(w->fill + CKBI_RECORD_COMMON, unit);
+    CKB_ASSERT(whole <= w->buffer_bytes);
+    uint8_t *at = w->buffer[w->active] + w->fill;
+    ckbi_fill(at, 0, whole - w->fill);
+    ckbi_record_begin(at, CKBI_RECORD_END, flags, CKBI_RECORD_COMMON,
+                      (uint32_t)(whole - w->fill - CKBI_RECORD_COMMON), ckbi_writer_mark(w), 0);
+    ckbi_record_seal(at, w->seed, offset);
+    w->fill = whole;
+}
+
+static CKBI_UNUSED void ckbi_put_start(ckb_writer *w)
+{
+    uint8_t *at = w->buffer[w->active] + w->fill;
+    uint64_t offset = ckbi_writer_at(w);
+    ckbi_fill(at, 0, CKBI_RECORD_START_BYTES);
+    ckbi_record_begin(at, CKBI_RECORD_START, 0, CKBI_RECORD_START_BYTES, 0, 0, CKBI_STREAM_CHUNKS);
+    ckbi_put32(at + 40, CKB_NO_SEGMENT); /* chunk segments stand alone: no place, no predecessor */
+    ckbi_record_seal(at, w->seed, offset);
+    w->fill += CKBI_RECORD_START_BYTES;
+}
+
+static CKBI_UNUSED void ckbi_put_summary(ckb_writer *w)
+{
+    uint32_t bytes = w->summary_count * CKBI_SUMMARY_ENTRY_BYTES;
+    uint64_t offset = ckbi_writer_at(w);
+    uint8_t *at = w->buffer[w->active] + w->fill;
+    size_t whole = (size_t)ckbi_align_up(CKBI_RECORD_COMMON + bytes, CKBI_UNIT);
+    ckbi_record_begin(at, CKBI_RECORD_SUMMARY, 0, CKBI_RECORD_COMMON, bytes, ckbi_writer_mark(w),
+                      w->summary_last);
+    ckbi_copy(at + CKBI_RECORD_COMMON, w->summary, bytes);
+    ckbi_fill(at + CKBI_RECORD_COMMON + bytes, 0, whole - CKBI_RECORD_COMMON - bytes);
+    uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD);
+    ckbi_put32(at + 12, ckbi_crc_update(state, w->summary, bytes));
+    ckbi_record_seal(at, w->seed, offset);
+    w->fill += whole;
+    w->summary_last = (uint32_t)(offset / CKBI_UNIT);
+    w->summary_count = 0;
+}
+
+static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_slot *slot)
+{
+    if (w->summary_max == 0)
+        return;
+    CKB_ASSERT(w->summary_count < w->summary_max);
+    uint8_t *e = w->summary + (size_t)w->summary_count++ * CKBI_SUMMARY_ENTRY_BYTES;
+    ckbi_put32(e, slot->serial);
+    ckbi_put32(e + 4, slot->chunk);
+    ckbi_put64(e + 8, slot->block);
+    ckbi_put32(e + 16, slot->version);
+    ckbi_put32(e + 20, slot->offset);
+    ckbi_put32(e + 24, slot->length);
+}
+
+/* ---- taking buffers to the medium; the lock is held on entry and return, and dropped in between */
+
+static CKBI_UNUSED void ckbi_writer_wait(ckb_writer *w)
+{
+    CKB_CONDITION_WAIT(&w->changed, &w->lock);
+}
+
+/* Waits until no thread does I/O for this writer and takes that place. */
+static CKBI_UNUSED void ckbi_writer_take_turn(ckb_writer *w, bool exclusive)
+{
+    while (w->busy)
+        ckbi_writer_wait(w);
+    w->busy = true;
+    w->exclusive = exclusive;
+}
+
+static CKBI_UNUSED void ckbi_writer_end_turn(ckb_writer *w)
+{
+    w->busy = false;
+    w->exclusive = false;
+    CKB_CONDITION_BROADCAST(&w->changed);
+}
+
+/* Writes the first `bytes` of the active buffer and goes on in the other one with the rest. */
+static CKBI_UNUSED int ckbi_writer_flush(ckb_writer *w, size_t bytes)
+{
+    const uint8_t *from = w->buffer[w->active];
+    size_t rest = w->fill - bytes;
+    ckbi_copy(w->buffer[w->active ^ 1u], from + bytes, rest);
+    w->flight_base = w->base;
+    w->flight_bytes = bytes;
+    w->active ^= 1u;
+    w->base += bytes;
+    w->fill = rest;
+    CKB_MUTEX_UNLOCK(&w->lock);
+    int status = ckbi_medium_write(w->volume, w->segment, w->flight_base, from, bytes);
+    CKB_MUTEX_LOCK(&w->lock);
+    if (status != CKB_OK)
+        return ckbi_writer_fail(w, status); /* the bytes stay readable where they are */
+    w->written = w->flight_base + bytes;
+    w->flight_bytes = 0;
+    CKB_CONDITION_BROADCAST(&w->changed);
+    return CKB_OK;
+}
+
+/* Ends the batch and writes it. */
+static CKBI_UNUSED int ckbi_writer_write(ckb_writer *w, uint8_t end_flags)
+{
+    if (w->error != CKB_OK || (w->fill == 0 && end_flags == 0))
+        return w->error;
+    ckbi_put_end(w, end_flags);
+    return ckbi_writer_flush(w, w->fill);
+}
+
+/* Writes what is complete in the middle of a large record. */
+static CKBI_UNUSED int ckbi_writer_write_units(ckb_writer *w)
+{
+    size_t bytes = (size_t)ckbi_align_down(w->fill, w->volume->medium.geometry.write_unit);
+    return bytes == 0 ? CKB_OK : ckbi_writer_flush(w, bytes);
+}
+
+static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
+{
+    uint32_t unit = v->medium.geometry.write_unit;
+    uint64_t offset = v->medium.geometry.segment_bytes - unit;
+    ckbi_fill(unit_buffer, 0, unit);
+    ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
+    ckbi_put32(unit_buffer + CKBI_RECORD_COMMON, d->summary);
+    ckbi_record_seal(unit_buffer, d->seed, offset);
+    return ckbi_medium_write(v, d->segment, offset, unit_buffer, unit);
+}
+
+/* Syncs the oldest full segment, unless another sync covered it, and marks it with its SEAL: whoever
+ * finds that knows that all before it is there. */
+static CKBI_UNUSED int ckbi_writer_settle_oldest(ckb_writer *w, bool synced)
+{
+    ckb_volume *v = w->volume;
+    ckbi_dirty d = w->dirty[0];
+    uint8_t *spare = w->buffer[w->active ^ 1u];
+    CKB_MUTEX_UNLOCK(&w->lock);
+    int status = synced ? CKB_OK : ckbi_medium_sync(v, d.segment);
+    if (status == CKB_OK && ckbi_has_seal(&v->medium.geometry))
+        status = ckbi_seal_write(v, &d, spare);
+    CKB_MUTEX_LOCK(&w->lock);
+    if (status != CKB_OK)
+        return ckbi_writer_fail(w, status);
+    w->dirty_count--;
+    ckbi_move(w->dirty, w->dirty + 1, w->dirty_count * sizeof(w->dirty[0]));
+    return CKB_OK;
+}
+
+/* Writes and syncs all that was appended when it began. Others may append meanwhile. */
+static CKBI_UNUSED int ckbi_writer_make_durable(ckb_writer *w)
+{
+    ckb_volume *v = w->volume;
+    uint64_t cut = w->appended;
+    uint32_t clock = CKBI_LOAD(&v->supersede_clock);
+    int status = ckbi_writer_write(w, 0);
+    bool synced = false;
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && w->durable < w->written) {
+        CKB_MUTEX_UNLOCK(&w->lock);
+        status = ckbi_medium_sync(v, w->segment);
+        CKB_MUTEX_LOCK(&w->lock);
+        if (status != CKB_OK)
+            return ckbi_writer_fail(w, status);
+        synced = v->medium.geometry.capabilities & CKB_CAP_SYNC_ALL;
+    }
+    while (status == CKB_OK && w->dirty_count > 0)
+        status = ckbi_writer_settle_oldest(w, synced);
+    if (status != CKB_OK)
+        return status;
+    if (w->segment != CKB_NO_SEGMENT)
+        w->durable = w->written;
+    w->durable_ticket = cut;
+    w->clean_clock = clock;
+    return CKB_OK;
+}
+
+/* Group commit: the first that comes leads for all that queued, the rest wait for the durable mark. */
+static CKBI_UNUSED int ckbi_writer_commit(ckb_writer *w)
+{
+    CKB_MUTEX_LOCK(&w->lock);
+    uint64_t target = w->appended;
+    while (w->error == CKB_OK && w->durable_ticket < target) {
+        if (w->busy) {
+            ckbi_writer_wait(w);
+            continue;
+        }
+        ckbi_writer_take_turn(w, false);
+        ckbi_writer_make_durable(w);
+        ckbi_writer_end_turn(w);
+    }
+    int status = w->durable_ticket < target || w->error != CKB_OK ? w->error : CKB_OK;
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
+/* ---- moving from segment to segment; the caller has an exclusive turn */
+
+/* Gives the segment back to the volume in its new state. */
+static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state, uint8_t extent)
+{
+    ckb_volume *v = w->volume;
+    ckbi_segment *s = &v->segments[w->segment];
+    CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_MUTEX_LOCK(&v->lock);
+    s->end = (uint32_t)(w->base / CKBI_UNIT);
+    s->summary = w->summary_last;
+    s->extent = extent;
+    CKBI_STORE(&s->owner, 0);
+    CKBI_STORE(&s->state, state);
+    v->parked_count += state == CKBI_SEGMENT_PARKED;
+    if (CKBI_ADD(&s->live, w->live) == 0)
+        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
+    CKB_MUTEX_UNLOCK(&v->lock);
+    CKB_MUTEX_LOCK(&w->lock);
+    w->segment = CKB_NO_SEGMENT;
+    w->live = 0;
+}
+
+static CKBI_UNUSED int ckbi_writer_put_last_summary(ckb_writer *w)
+{
+    size_t need = 2 * CKBI_RECORD_COMMON + CKBI_UNIT + (size_t)w->summary_count * CKBI_SUMMARY_ENTRY_BYTES;
+    int status = CKB_OK;
+    if (w->summary_count == 0)
+        return CKB_OK;
+    if (w->fill + need > w->buffer_bytes)
+        status = ckbi_writer_write(w, 0);
+    if (status == CKB_OK)
+        ckbi_put_summary(w);
+    return status;
+}
+
+/* Finishes the current segment: last summary, last batch. It waits in `dirty` for its sync. */
+static CKBI_UNUSED int ckbi_writer_finish_segment(ckb_writer *w)
+{
+    int status = ckbi_writer_put_last_summary(w);
+    if (status == CKB_OK)
+        status = ckbi_writer_write(w, CKBI_FLAG_LAST);
+    while (status == CKB_OK && w->dirty_count == CKBI_DIRTY_MAX)
+        status = ckbi_writer_settle_oldest(w, false);
+    if (status != CKB_OK)
+        return status;
+    ckbi_dirty d = {w->segment, w->seed, (uint32_t)(w->base / CKBI_UNIT), w->summary_last};
+    w->dirty[w->dirty_count++] = d;
+    ckbi_writer_release_segment(w, CKBI_SEGMENT_FULL, 0);
+    return CKB_OK;
+}
+
+/* Begins to append to a segment that was taken: at its start, or where it was parked. */
+static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segment)
+{
+    ckb_volume *v = w->volume;
+    ckbi_segment *s = &v->segments[segment];
+    bool resumed = s->extent == CKBI_EXTENT_RESUMED;
+    CKB_ASSERT(w->fill == 0);
+    w->segment = segment;
+    w->seed = ckbi_segment_seed(v, segment, s->epoch);
+    w->base = resumed ? (uint64_t)s->end * CKBI_UNIT : ckbi_data_start(&v->medium.geometry);
+    w->written = w->durable = w->base;
+    w->summary_last = resumed ? s->summary : 0;
+    w->live = 0;
+    CKBI_STORE(&s->owner, w->number + 1);
+    if (!resumed)
+        ckbi_put_start(w);
+}
+
+/* Moves to another segment. On CKB_NOSPACE nothing has changed. */
+static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, bool may_use_reserve)
+{
+    ckb_volume *v = w->volume;
+    uint32_t segment = CKB_NO_SEGMENT;
+    ckbi_writer_take_turn(w, true);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    int status = ckbi_segment_take(v, may_use_reserve, &segment);
+    bool reserve = may_use_reserve && ckbi_spare_segments(v) < v->config.reserve_segments;
+    CKB_MUTEX_LOCK(&w->lock);
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
+        status = ckbi_writer_finish_segment(w);
+    if (status == CKB_OK) {
+        w->reserve = reserve;
+        ckbi_writer_begin_segment(w, segment);
+    } else if (status != CKB_NOSPACE) {
+        ckbi_writer_fail(w, status);
+    }
+    ckbi_writer_end_turn(w);
+    return status;
+}
+
+/* Bytes of the active buffer that the next thing to append needs, the end of its batch included. */
+static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, bool large)
+{
+    const ckb_geometry *g = &w->volume->medium.geometry;
+    if (w->summary_max > 0 && w->summary_count == w->summary_max)
+        return 2 * CKBI_RECORD_COMMON + CKBI_UNIT + (size_t)w->summary_count * CKBI_SUMMARY_ENTRY_BYTES;
+    if (large)
+        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit;
+    return CKBI_RECORD_COMMON + (size_t)total;
+}
+
+/* Makes sure that a record of `total` bytes fits into the segment and, unless it is large, into the
+ * active buffer. May drop the lock on the way, not after its last look. A large one leaves with an
+ * exclusive turn. On CKB_NOSPACE nothing has changed. */
+static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool large, bool may_use_reserve)
+{
+    const ckb_geometry *g = &w->volume->medium.geometry;
+    uint64_t limit = ckbi_data_limit(g) - ckbi_tail_room(g, w->summary_max);
+    for (;;) {
+        int status = w->error != CKB_OK ? CKB_FAILED : ckbi_writable(w->volume);
+        if (status != CKB_OK)
+            return status;
+        bool roll = w->segment == CKB_NO_SEGMENT || ckbi_writer_at(w) + total > limit ||
+                    (w->reserve && !may_use_reserve);
+        bool flush = w->fill + ckbi_writer_need(w, total, large) > w->buffer_bytes;
+        if (w->exclusive || ((roll || flush || large) && w->busy)) {
+            ckbi_writer_wait(w);
+        } else if (roll) {
+            status = ckbi_writer_roll(w, may_use_reserve);
+        } else if (flush) {
+            ckbi_writer_take_turn(w, false);
+            status = ckbi_writer_write(w, 0);
+            ckbi_writer_end_turn(w);
+        } else if (w->summary_max > 0 && w->summary_count == w->summary_max) {
+            ckbi_put_summary(w);
+        } else {
+            if (large)
+                ckbi_writer_take_turn(w, true);
+            return CKB_OK;
+        }
+        if (status != CKB_OK)
+            return status;
+    }
+}
+
+/* ---- open and close */
+
+CKB_DEF size_t ckb_writer_memory(const ckb_geometry *geometry, const ckb_writer_config *config)
+{
+    ckb_writer_config c;
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_writer_defaults(geometry, config, &c);
+    if (!ckbi_writer_config_valid(geometry, &c))
+        return 0;
+    ckbi_writer_layout(geometry, &c, &arena);
+    return arena.used;
+}
+
+CKB_DEF int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config, void *memory, size_t bytes,
+                            ckb_writer **writer)
+{
+    const ckb_geometry *g = &volume->medium.geometry;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_writer_config c;
+    *writer = NULL;
+    int status = ckbi_writable(volume);
+    if (status != CKB_OK)
+        return status;
+    ckbi_writer_defaults(g, config, &c);
+    if (!ckbi_writer_config_valid(g, &c))
+        return CKB_INVALID;
+    ckb_writer *w = ckbi_writer_layout(g, &c, &arena);
+    if (!w)
+        return CKB_INVALID;
+    w->volume = volume;
+    w->segment = CKB_NO_SEGMENT;
+    CKB_MUTEX_LOCK(&volume->lock);
+    while (w->number < volume->config.max_writers && volume->writers[w->number])
+        w->number++;
+    if (w->number < volume->config.max_writers) {
+        CKB_MUTEX_INIT(&w->lock);
+        CKB_CONDITION_INIT(&w->changed);
+        volume->writers[w->number] = w;
+        *writer = w;
+    }
+    CKB_MUTEX_UNLOCK(&volume->lock);
+    return *writer ? CKB_OK : CKB_BUSY;
+}
+
+/* Parks the segment so that a later writer continues in it. All in it is durable. */
+static CKBI_UNUSED int ckbi_writer_park(ckb_writer *w)
+{
+    ckb_volume *v = w->volume;
+    uint32_t segment = w->segment;
+    uint32_t end = (uint32_t)(w->base / CKBI_UNIT);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_MUTEX_LOCK(&v->long_lock);
+    ckbi_segment *s = &v->segments[segment];
+    v->facts[0] = ckbi_segment_fact(segment, s->epoch, ckbi_extent(CKBI_EXTENT_PARKED, end, w->summary_last));
+    int status = ckbi_journal_append(v, 1);
+    CKB_MUTEX_LOCK(&w->lock);
+    if (status == CKB_OK)
+        ckbi_writer_release_segment(w, CKBI_SEGMENT_PARKED, CKBI_EXTENT_PARKED);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+CKB_DEF int ckb_writer_close(ckb_writer *writer)
+{
+    ckb_writer *w = writer;
+    ckb_volume *v = w->volume;
+    const ckb_geometry *g = &v->medium.geometry;
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_take_turn(w, true);
+    int status = w->error;
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT) {
+        /* Not worth coming back for less than one more unit. */
+        bool park =
+            ckbi_writer_at(w) + 2 * ckbi_tail_room(g, w->summary_max) + g->write_unit < ckbi_data_limit(g);
+        status = park ? ckbi_writer_put_last_summary(w) : ckbi_writer_finish_segment(w);
+        if (status == CKB_OK)
+            status = ckbi_writer_make_durable(w);
+        if (status == CKB_OK && park)
+            status = ckbi_writer_park(w);
+    } else if (status == CKB_OK) {
+        status = ckbi_writer_make_durable(w);
+    }
+    if (w->segment != CKB_NO_SEGMENT)
+        ckbi_writer_release_segment(w, CKBI_SEGMENT_FULL, 0); /* failed: what it holds stays as it is */
+    CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_MUTEX_LOCK(&v->lock);
+    v->writers[w->number] = NULL;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_end_turn(w);
+    while (w->pins > 0)
+        ckbi_writer_wait(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_CONDITION_DESTROY(&w->changed);
+    CKB_MUTEX_DESTROY(&w->lock);
+    return status;
+}
+
+CKB_DEF int ckb_writer_commit(ckb_writer *writer)
+{
+    int status = ckbi_writable(writer->volume);
+    return status == CKB_OK ? ckbi_writer_commit(writer) : status;
+}
+
+/* Is all that could have superseded a record of a segment that died at this clock durable? The
+ * volume's lock is held. */
+static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at)
+{
+    bool past = true;
+    for (uint32_t i = 0; i < v->config.max_writers && past; i++) {
+        ckb_writer *w = v->writers[i];
+        if (!w)
+            continue;
+        CKB_MUTEX_LOCK(&w->lock);
+        past = w->appended == w->durable_ticket || (int32_t)(w->clean_clock - died_at) >= 0;
+        CKB_MUTEX_UNLOCK(&w->lock);
+    }
+    return past;
+}
+#endif /* CKB_READ_ONLY */
+
+/* ---------------------------------------------------------------------------------------------- >>load
+ * Where bytes of a segment come from: a segment that no writer has open lies on the medium; what an
+ * open one holds may still be in its writer's buffers. */
+
+#ifndef CKB_READ_ONLY
+/* Copies what the buffers hold from `offset`; 0 when it is in none. The writer's lock is held. */
+static CKBI_UNUSED size_t ckbi_writer_copy(const ckb_writer *w, uint64_t offset, uint8_t *bytes, size_t length)
+{
+    const uint8_t *from = NULL;
+    size_t have = 0;
+    if (offset >= w->base && offset < w->base + w->fill) {
+        from = w->buffer[w->active] + (offset - w->base);
+        have = (size_t)(w->base + w->fill - offset);
+    } else if (offset >= w->flight_base && offset < w->flight_base + w->flight_bytes) {
+        from = w->buffer[w->active ^ 1u] + (offset - w->flight_base);
+        have = (size_t)(w->flight_base + w->flight_bytes - offset);
+    }
+    have = have < length ? have : length;
+    if (have > 0)
+        ckbi_copy(bytes, from, have);
+    return have;
+}
+
+static CKBI_UNUSED int ckbi_writer_load(ckb_writer *w, uint32_t segment, uint64_t offset, uint8_t *bytes,
+                                        size_t length)
+{
+    ckb_volume *v = w->volume;
+    int status = CKB_OK;
+    CKB_MUTEX_LOCK(&w->lock);
+    while (length > 0 && status == CKB_OK) {
+        size_t step = 0;
+        if (w->segment != segment || offset < w->written) {
+            step = w->segment != segment ? length : (size_t)ckbi_min(length, w->written - offset);
+            CKB_MUTEX_UNLOCK(&w->lock);
+            status = v->medium.read(v->medium.context, segment, offset, bytes, step);
+            CKB_MUTEX_LOCK(&w->lock);
+        } else {
+            step = ckbi_writer_copy(w, offset, bytes, length);
+            if (step == 0 && w->exclusive) {
+                ckbi_writer_wait(w); /* a large record is on its way to the medium */
+                continue;
+            }
+            if (step == 0) {
+                step = length; /* beyond the end: only rounding asks for it */
+                ckbi_fill(bytes, 0, step);
+            }
+        }
+        offset += step;
+        bytes += step;
+        length -= step;
+    }
+    w->pins--;
+    CKB_CONDITION_BROADCAST(&w->changed);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+#endif
+
+static int ckbi_load(ckb_volume *v, uint32_t segment, uint64_t offset, uint8_t *bytes, size_t length)
+{
+#ifndef CKB_READ_ONLY
+    if (CKBI_LOAD(&v->segments[segment].owner) != 0) {
+        CKB_MUTEX_LOCK(&v->lock);
+        uint32_t owner = CKBI_LOAD(&v->segments[segment].owner);
+        ckb_writer *w = owner ? v->writers[owner - 1] : NULL;
+        if (w) {
+            /* Pinned, so that it is not closed meanwhile. */
+            CKB_MUTEX_LOCK(&w->lock);
+            w->pins++;
+            CKB_MUTEX_UNLOCK(&w->lock);
+        }
+        CKB_MUTEX_UNLOCK(&v->lock);
+        if (w)
+            return ckbi_writer_load(w, segment, offset, bytes, length);
+    }
+#endif
+    return v->medium.read(v->medium.context, segment, offset, bytes, length);
+}
+
+#ifndef CKB_READ_ONLY
+/* ---------------------------------------------------------------------------------------------- >>container */
+
+static CKBI_UNUSED ckbi_fact ckbi_container_fact(uint32_t serial, uint64_t id, uint32_t state, uint32_t flags)
+{
+    ckbi_fact fact = {CKBI_FACT_CONTAINER, serial, id, state | (uint64_t)flags << 8};
+    return fact;
+}
+
+/* Appends one fact about a container and then makes it so. The long lock is held. */
+static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint32_t state, uint32_t flags)
+{
+    v->facts[0] = ckbi_container_fact(c->serial, c->id, state, flags);
+    int status = ckbi_journal_append(v, 1);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_STORE(&c->state, state);
+    CKBI_STORE(&c->flags, flags);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
+CKB_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
+{
+    ckb_volume *v = volume;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_container *there = ckbi_container_by_id(v, id);
+    ckbi_container *place = there ? NULL : ckbi_container_place(v);
+    uint32_t serial = v->next_serial;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    int status = ckbi_writable(v);
+    if (status == CKB_OK && there)
+        status = CKBI_LOAD(&there->state) == CKB_CONTAINER_DELETED ? CKB_DELETED : CKB_EXISTS;
+    if (status == CKB_OK && (!place || serial == UINT32_MAX))
+        status = CKB_NOSPACE;
+    if (status == CKB_OK) {
+        /* The place may still name a deleted container: it is forgotten in the same batch. */
+        uint32_t count = 0;
+        if (place->serial)
+            v->facts[count++] = ckbi_container_fact(place->serial, place->id, CKB_CONTAINER_NONE, 0);
+        v->facts[count++] = ckbi_container_fact(serial, id, CKB_CONTAINER_OPEN, 0);
+        status = ckbi_journal_append(v, count);
+    }
+    if (status == CKB_OK) {
+        CKB_MUTEX_LOCK(&v->lock);
+        ckbi_container_fill(v, place, id, serial);
+        CKB_MUTEX_UNLOCK(&v->lock);
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* Finds a container that can still change. */
+static CKBI_UNUSED int ckbi_container_find(ckb_volume *v, uint64_t id, ckbi_container **c)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    *c = ckbi_container_by_id(v, id);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (!*c)
+        return CKB_NOTFOUND;
+    return CKBI_LOAD(&(*c)->state) == CKB_CONTAINER_DELETED ? CKB_DELETED : ckbi_writable(v);
+}
+
+/* After this every append that saw the container's old state is finished. */
+static CKBI_UNUSED void ckbi_writers_barrier(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t i = 0; i < v->config.max_writers; i++) {
+        ckb_writer *w = v->writers[i];
+        if (!w)
+            continue;
+        CKB_MUTEX_LOCK(&w->lock);
+        CKB_MUTEX_UNLOCK(&w->lock);
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+CKB_DEF int ckb_container_close(ckb_volume *volume, uint64_t id)
+{
+    ckb_volume *v = volume;
+    ckbi_container *c;
+    int status = ckbi_container_find(v, id, &c);
+    if (status != CKB_OK || CKBI_LOAD(&c->state) != CKB_CONTAINER_OPEN)
+        return status;
+    uint32_t serial = CKBI_LOAD(&c->serial);
+    /* First nobody may append any more, then what is there becomes durable, then the journal says so. */
+    CKBI_STORE(&c->state, CKB_CONTAINER_CLOSED);
+    status = ckb_sync(v);
+    CKB_MUTEX_LOCK(&v->long_lock);
+    if (status == CKB_OK && c->serial == serial && CKBI_LOAD(&c->state) == CKB_CONTAINER_CLOSED)
+        status = ckbi_container_set(v, c, CKB_CONTAINER_CLOSED, c->flags);
+    if (status != CKB_OK && c->serial == serial && CKBI_LOAD(&c->state) == CKB_CONTAINER_CLOSED)
+        CKBI_STORE(&c->state, CKB_CONTAINER_OPEN);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+CKB_DEF int ckb_container_delete(ckb_volume *volume, uint64_t id)
+{
+    ckb_volume *v = volume;
+    ckbi_container *c;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    int status = ckbi_container_find(v, id, &c);
+    if (status == CKB_OK)
+        status = ckbi_container_set(v, c, CKB_CONTAINER_DELETED, c->flags);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    if (status != CKB_OK)
+        return status;
+    ckbi_writers_barrier(v);
+    CKB_MUTEX_LOCK(&v->lock);
+    /* A sweep under way may have passed some of its chunks: it starts over. */
+    v->sweep_needed = true;
+    v->sweep_partition = v->sweep_slot = 0;
+    v->sweep_serial = v->next_serial;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
+/* Takes the chunks of deleted containers out of the index, 1024 slots a step. */
+static CKBI_UNUSED void ckbi_sweep_step(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_partition *p = &v->index.partitions[v->sweep_partition];
+    uint32_t slots = v->index.buckets * CKBI_SLOTS;
+    uint32_t end = (uint32_t)ckbi_min(v->sweep_slot + 1024u, slots);
+    CKB_MUTEX_LOCK(&p->lock);
+    for (uint32_t i = v->sweep_slot; i < end; i++) {
+        ckbi_slot *slot = &p->slots[i];
+        if (slot->version == 0)
+            continue;
+        const ckbi_container *c = ckbi_container_by_serial(v, slot->serial);
+        if (c && c->state != CKB_CONTAINER_DELETED)
+            continue;
+        ckbi_segment_release(v, slot->segment, ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE));
+        ckbi_index_remove(p, slot);
+    }
+    CKB_MUTEX_UNLOCK(&p->lock);
+    v->sweep_slot = end;
+    if (end == slots) {
+        v->sweep_slot = 0;
+        if (++v->sweep_partition == v->index.partition_count) {
+            v->sweep_partition = 0;
+            v->sweep_needed = false;
+            for (uint32_t i = 0; i < v->config.max_containers; i++)
+                if (v->containers[i].state == CKB_CONTAINER_DELETED)
+                    v->containers[i].swept = true;
+        }
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+#endif /* CKB_READ_ONLY */
+
+static CKBI_UNUSED void ckbi_container_describe(const ckbi_container *c, ckb_container_info *info)
+{
+    info->id = c->id;
+    info->state = (int)CKBI_LOAD(&c->state);
+    info->chunks = info->state == CKB_CONTAINER_DELETED ? 0 : CKBI_LOAD(&c->chunks);
+    info->bytes = info->state == CKB_CONTAINER_DELETED ? 0 : CKBI_LOAD(&c->bytes);
+}
+
+CKB_DEF int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_info *info)
+{
+    ckbi_fill(info, 0, sizeof(*info));
+    info->id = id;
+    CKB_MUTEX_LOCK(&volume->lock);
+    const ckbi_container *c = ckbi_container_by_id(volume, id);
+    if (c)
+        ckbi_container_describe(c, info);
+    CKB_MUTEX_UNLOCK(&volume->lock);
+    if (!c)
+        return CKB_NOTFOUND;
+    return info->state == CKB_CONTAINER_DELETED ? CKB_DELETED : CKB_OK;
+}
+
+CKB_DEF int ckb_container_next(ckb_volume *volume, uint32_t *cursor, ckb_container_info *info)
+{
+    int status = CKB_END;
+    CKB_MUTEX_LOCK(&volume->lock);
+    for (; *cursor < volume->config.max_containers && status == CKB_END; ++*cursor) {
+        if (volume->containers[*cursor].serial == 0)
+            continue;
+        ckbi_container_describe(&volume->containers[*cursor], info);
+        status = CKB_OK;
+    }
+    CKB_MUTEX_UNLOCK(&volume->lock);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>lookup */
+
+/* What a lookup found: a copy of the slot, and the segment's epoch at that moment. A segment is only
+ * freed when no slot points to it, so the two belong together. */
+typedef struct ckbi_place {
+    ckbi_slot slot;
+    uint64_t epoch;
+} ckbi_place;
+
+/* CKB_OK also for a deleted chunk, whose slot tells. CKB_NOTFOUND. */
+static CKBI_UNUSED int ckbi_lookup(ckb_volume *v, uint32_t serial, uint64_t block, uint32_t chunk,
+                                   ckbi_place *place)
+{
+    uint64_t hash = ckbi_index_hash(&v->index, serial, block, chunk);
+    ckbi_partition *partition = ckbi_index_partition(&v->index, hash);
+    CKB_MUTEX_LOCK(&partition->lock);
+    const ckbi_slot *slot = ckbi_index_find(&v->index, partition, hash, serial, block, chunk);
+    if (slot) {
+        place->slot = *slot;
+        place->epoch = CKBI_LOAD(&v->segments[slot->segment].epoch);
+    }
+    CKB_MUTEX_UNLOCK(&partition->lock);
+    return slot ? CKB_OK : CKB_NOTFOUND;
+}
+
+/* The answer to a reader, damage taken into account: where something was lost and nobody knows what,
+ * a miss may be a loss, and in a container with superseding records a hit may be out of date. */
+static CKBI_UNUSED int ckbi_find_chunk(ckb_volume *v, const ckb_chunk_id *id, ckbi_place *place)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_container *c = ckbi_container_by_id(v, id->container);
+    uint32_t serial = c ? c->serial : 0;
+    uint32_t state = c ? CKBI_LOAD(&c->state) : 0;
+    bool mutated = c && (c->flags & CKBI_CONTAINER_MUTATED);
+    bool doubtful = v->unidentified > 0 && !v->config.salvage;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (!c)
+        return CKB_NOTFOUND;
+    if (state == CKB_CONTAINER_DELETED)
+        return CKB_DELETED;
+    int status = ckbi_lookup(v, serial, id->block, id->chunk, place);
+    if (doubtful && (status == CKB_NOTFOUND || mutated))
+        return CKB_CORRUPT;
+    if (status == CKB_OK && (place->slot.version & CKBI_TOMBSTONE))
+        return CKB_DELETED;
+    return status;
+}
+
+static CKBI_UNUSED void ckbi_chunk_describe(const ckb_chunk_id *id, const ckbi_slot *slot, ckb_chunk_info *info)
+{
+    info->id = *id;
+    info->deleted = (slot->version & CKBI_TOMBSTONE) != 0;
+    info->length = slot->length;
+    info->version = slot->version & ~CKBI_TOMBSTONE;
+    info->segment = slot->segment;
+    info->offset = (uint64_t)slot->offset * CKBI_UNIT;
+}
+
+CKB_DEF int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk_info *info)
+{
+    ckbi_place place;
+    ckbi_fill(info, 0, sizeof(*info));
+    ckbi_fill(&place, 0, sizeof(place));
+    int status = ckbi_find_chunk(volume, id, &place);
+    ckbi_chunk_describe(id, &place.slot, info);
+    return status;
+}
+
+CKB_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info)
+{
+    ckb_volume *v = volume;
+    uint64_t slots = (uint64_t)v->index.buckets * CKBI_SLOTS;
+    while (*cursor < slots * v->index.partition_count) {
+        ckbi_partition *p = &v->index.partitions[*cursor / slots];
+        ckbi_slot found;
+        found.version = 0;
+        CKB_MUTEX_LOCK(&p->lock);
+        do {
+            const ckbi_slot *slot = &p->slots[*cursor % slots];
+            ++*cursor;
+            if (slot->version != 0 && !(slot->version & CKBI_TOMBSTONE))
+                found = *slot;
+        } while (found.version == 0 && *cursor % slots != 0);
+        CKB_MUTEX_UNLOCK(&p->lock);
+        if (found.version == 0)
+            continue;
+        CKB_MUTEX_LOCK(&v->lock);
+        const ckbi_container *c = ckbi_container_by_serial(v, found.serial);
+        ckb_chunk_id id = {c ? c->id : 0, found.block, found.chunk};
+        bool there = c && c->state != CKB_CONTAINER_DELETED;
+        CKB_MUTEX_UNLOCK(&v->lock);
+        if (!there)
+            continue;
+        ckbi_chunk_describe(&id, &found, info);
+        return CKB_OK;
+    }
+    return CKB_END;
+}
+
+#ifndef CKB_READ_ONLY
+/* ---------------------------------------------------------------------------------------------- >>chunk-write
+ */
+
+/* One append of a chunk or of a delete, on its way. */
+typedef struct ckbi_append {
+    const ckb_chunk_id *id;
+    const uint8_t *data;
+    uint32_t length;
+    unsigned flags;
+    bool tombstone;
+    bool exists; /* out: the same chunk is there already */
+    ckbi_container *container;
+    uint32_t serial;
+    uint64_t hash;
+    ckbi_slot before; /* version 0: it was not there */
+    ckbi_slot after;
+} ckbi_append;
+
+/* The container of an append, from the writer's memory of its last one. Locks and leaves the writer
+ * locked. */
+static CKBI_UNUSED int ckbi_append_container(ckb_writer *w, ckbi_append *a)
+{
+    ckb_volume *v = w->volume;
+    CKB_MUTEX_LOCK(&w->lock);
+    if (!w->cached || w->cached_id != a->id->container || CKBI_LOAD(&w->cached->serial) != w->cached_serial) {
+        CKB_MUTEX_UNLOCK(&w->lock);
+        CKB_MUTEX_LOCK(&v->lock);
+        ckbi_container *c = ckbi_container_by_id(v, a->id->container);
+        uint32_t serial = c ? c->serial : 0;
+        CKB_MUTEX_UNLOCK(&v->lock);
+        CKB_MUTEX_LOCK(&w->lock);
+        if (!c)
+            return CKB_NOTFOUND;
+        w->cached = c;
+        w->cached_id = a->id->container;
+        w->cached_serial = serial;
+    }
+    a->container = w->cached;
+    a->serial = w->cached_serial;
+    a->hash = ckbi_index_hash(&v->index, a->serial, a->id->block, a->id->chunk);
+    ckbi_index_prefetch(&v->index, a->hash, a->id->chunk);
+    return CKB_OK;
+}
+
+static CKBI_UNUSED int ckbi_append_state(const ckbi_append *a)
+{
+    if (CKBI_LOAD(&a->container->serial) != a->serial)
+        return CKB_DELETED;
+    switch (CKBI_LOAD(&a->container->state)) {
+    case CKB_CONTAINER_OPEN:
+        return CKB_OK;
+    case CKB_CONTAINER_DELETED:
+        return CKB_DELETED;
+    default:
+        return CKB_READONLY;
+    }
+}
+
+/* May this append happen, given what is there? CKB_EXISTS: only if the bytes are the same. */
+static CKBI_UNUSED int ckbi_append_decide(const ckbi_append *a, const ckbi_slot *slot)
+{
+    if (!slot)
+        return a->tombstone ? CKB_NOTFOUND : CKB_OK;
+    if ((slot->version & ~CKBI_TOMBSTONE) == CKBI_TOMBSTONE - 1)
+        return CKB_TOOBIG; /* 2^31 versions of one chunk */
+    if (slot->version & CKBI_TOMBSTONE)
+        return a->tombstone || !(a->flags & CKB_OVERWRITE) ? CKB_DELETED : CKB_OK;
+    return a->tombstone || (a->flags & CKB_OVERWRITE) ? CKB_OK : CKB_EXISTS;
+}
+
+/* Enters the new version into the index; what was there is kept in `before`. CKB_BUSY: the container
+ * must be marked first. The writer's lock is held and there is room for the record. */
+static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
+{
+    ckb_volume *v = w->volume;
+    ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
+    CKB_MUTEX_LOCK(&partition->lock);
+    ckbi_slot *slot = ckbi_index_find(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
+    int status = ckbi_append_decide(a, slot);
+    if (status == CKB_OK && slot && !(CKBI_LOAD(&a->container->flags) & CKBI_CONTAINER_MUTATED))
+        status = CKB_BUSY;
+    a->before.version = 0;
+    if (slot)
+        a->before = *slot;
+    if (status == CKB_OK && !slot) {
+        slot = ckbi_index_add(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
+        status = slot ? CKB_OK : CKB_NOSPACE;
+    }
+    if (status == CKB_OK) {
+        slot->segment = w->segment;
+        slot->offset = (uint32_t)(ckbi_writer_at(w) / CKBI_UNIT);
+        slot->length = a->length;
+        slot->version = (a->before.version & ~CKBI_TOMBSTONE) + 1;
+        if (a->tombstone)
+            slot->version |= CKBI_TOMBSTONE;
+        a->after = *slot;
+        /* The counts change with the entry, so that a delete of the container finds both. */
+        if (a->before.version != 0)
+            ckbi_container_count(a->container, &a->before, false);
+        ckbi_container_count(a->container, &a->after, true);
+    }
+    CKB_MUTEX_UNLOCK(&partition->lock);
+    return status;
+}
+
+/* Takes back what enter did: the record did not make it. */
+static CKBI_UNUSED void ckbi_append_undo(ckb_writer *w, const ckbi_append *a)
+{
+    ckb_volume *v = w->volume;
+    ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
+    CKB_MUTEX_LOCK(&partition->lock);
+    ckbi_slot *slot = ckbi_index_find(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
+    if (slot && slot->version == a->after.version) {
+        ckbi_container_count(a->container, &a->after, false);
+        if (a->before.version != 0) {
+            *slot = a->before;
+            ckbi_container_count(a->container, slot, true);
+        } else {
+            ckbi_index_remove(partition, slot);
+        }
+    }
+    CKB_MUTEX_UNLOCK(&partition->lock);
+}
+
+/* The record is in the segment: what it superseded stops to count. */
+static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a)
+{
+    w->live += ckbi_record_units(a->length, a->tombstone);
+    w->appended++;
+    ckbi_summary_add(w, &a->after);
+    if (a->before.version != 0)
+        ckbi_segment_release(w->volume, a->before.segment,
+                             ckbi_record_units(a->before.length, a->before.version & CKBI_TOMBSTONE));
+}
+
+/* Writes header and window table of a chunk; `payload` is what the checksums are taken of. */
+static CKBI_UNUSED void ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a, const uint8_t *payload,
+                                            uint8_t flags)
+{
+    uint8_t *at = w->buffer[w->active] + w->fill;
+    uint64_t offset = ckbi_writer_at(w);
+    uint32_t tables = ckbi_table_bytes(a->length);
+    uint32_t crc = 0;
+    ckbi_record_begin(at, a->tombstone ? CKBI_RECORD_DELETE : CKBI_RECORD_CHUNK, flags, CKBI_RECORD_CHUNK_BYTES,
+                      a->length, ckbi_writer_mark(w), a->after.version & ~CKBI_TOMBSTONE);
+    ckbi_put32(at + 24, a->serial);
+    ckbi_put32(at + 28, a->id->chunk);
+    ckbi_put64(at + 32, a->id->block);
+    if (tables > 0) {
+        uint8_t *entry = at + CKBI_RECORD_CHUNK_BYTES;
+        uint32_t windows = ckbi_window_count(a->length);
+        ckbi_fill(entry + tables - CKBI_UNIT, 0, CKBI_UNIT);
+        for (uint32_t i = 0; i < windows; i++) {
+            size_t begin = (size_t)i * CKB_WINDOW_BYTES;
+            uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_WINDOW + i);
+            state =
+                ckbi_crc_update(state, payload + begin, (size_t)ckbi_min(CKB_WINDOW_BYTES, a->length - begin));
+            ckbi_put32(entry + (size_t)i * 4, state);
+        }
+        crc = ckbi_crc_update(ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), entry, tables);
+    } else if (a->length > 0) {
+        crc = ckbi_crc_update(ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), payload, a->length);
+    }
+    ckbi_put32(at + 12, crc);
+    ckbi_record_seal(at, w->seed, offset);
+    w->fill += CKBI_RECORD_CHUNK_BYTES + tables;
+}
+
+static CKBI_UNUSED void ckbi_pad_record(ckb_writer *w)
+{
+    while (w->fill % CKBI_UNIT != 0)
+        w->buffer[w->active][w->fill++] = 0;
+}
+
+/* Where the payload of a record that fits into the active buffer goes. */
+static CKBI_UNUSED uint8_t *ckbi_append_payload(ckb_writer *w, const ckbi_append *a)
+{
+    return w->buffer[w->active] + w->fill + CKBI_RECORD_CHUNK_BYTES + ckbi_table_bytes(a->length);
+}
+
+/* Frames a record whose payload is in the active buffer already. */
+static CKBI_UNUSED void ckbi_append_small(ckb_writer *w, const ckbi_append *a)
+{
+    ckbi_put_chunk_head(w, a, ckbi_append_payload(w, a), 0);
+    w->fill += a->length;
+    ckbi_pad_record(w);
+}
+
+/* The rest of a payload that ends inside a write unit, or all of one whose memory the medium cannot
+ * take, goes through the buffers. */
+static CKBI_UNUSED int ckbi_append_copied(ckb_writer *w, const uint8_t *data, size_t length)
+{
+    while (length > 0) {
+        size_t step = (size_t)ckbi_min(length, w->buffer_bytes - w->fill);
+        ckbi_copy(w->buffer[w->active] + w->fill, data, step);
+        w->fill += step;
+        data += step;
+        length -= step;
+        if (w->fill + CKBI_RECORD_COMMON + CKBI_UNIT > w->buffer_bytes) {
+            int status = ckbi_writer_write_units(w);
+            if (status != CKB_OK)
+                return status;
+        }
+    }
+    ckbi_pad_record(w);
+    return CKB_OK;
+}
+
+/* A record larger than a buffer. Its payload goes from the caller's memory to the medium, from the next
+ * write unit on, where alignment allows. The caller has an exclusive turn. */
+static CKBI_UNUSED int ckbi_append_large(ckb_writer *w, const ckbi_append *a)
+{
+    ckb_volume *v = w->volume;
+    const ckb_geometry *g = &v->medium.geometry;
+    bool aligned = (uintptr_t)a->data % g->buffer_align == 0;
+    ckbi_put_chunk_head(w, a, a->data, aligned ? CKBI_FLAG_ALIGNED : 0);
+    if (!aligned)
+        return ckbi_append_copied(w, a->data, a->length);
+    size_t whole = (size_t)ckbi_align_up(w->fill, g->write_unit);
+    ckbi_fill(w->buffer[w->active] + w->fill, 0, whole - w->fill);
+    w->fill = whole;
+    int status = ckbi_writer_write_units(w);
+    if (status != CKB_OK)
+        return status;
+    size_t direct = (size_t)ckbi_align_down(a->length, g->write_unit);
+    uint64_t at = w->base;
+    CKB_MUTEX_UNLOCK(&w->lock);
+    status = ckbi_medium_write(v, w->segment, at, a->data, direct);
+    CKB_MUTEX_LOCK(&w->lock);
+    if (status != CKB_OK)
+        return ckbi_writer_fail(w, status);
+    w->base = w->written = at + direct;
+    return ckbi_append_copied(w, a->data + direct, a->length - direct);
+}
+
+/* Marks a container as one that holds superseding records, before the first of them is written. */
+static CKBI_UNUSED int ckbi_container_mark(ckb_volume *v, ckbi_container *c, uint32_t serial)
+{
+    int status = CKB_OK;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    if (c->serial == serial && !(c->flags & CKBI_CONTAINER_MUTATED))
+        status = ckbi_container_set(v, c, CKBI_LOAD(&c->state), c->flags | CKBI_CONTAINER_MUTATED);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* Compares a chunk that is there with the bytes of a retry. The caller has the turn. */
+static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a, uint32_t seed)
+{
+    ckbi_source *source = &w->compare;
+    ckbi_record *record = &w->compared;
+    int status = ckbi_source_record(source, seed, (uint64_t)a->before.offset * CKBI_UNIT, record);
+    if (status == CKB_OK)
+        status = ckbi_source_verify(source, seed, record);
+    if (status == CKB_OK && record->payload_bytes != a->length)
+        return CKB_EXISTS;
+    for (uint32_t done = 0; status == CKB_OK && done < a->length;) {
+        const uint8_t *bytes;
+        uint32_t step =
+            (uint32_t)ckbi_min(a->length - done, source->size - w->volume->medium.geometry.read_unit);
+        status = ckbi_source_get(source, record->payload + done, step, &bytes);
+        if (status == CKB_OK && ckbi_compare(bytes, a->data + done, step) != 0)
+            status = CKB_EXISTS;
+        done += step;
+    }
+    return status;
+}
+
+/* CKB_OK: the chunk that is there has the same bytes. Reads through the buffer that is not active. */
+static CKBI_UNUSED int ckbi_append_compare(ckb_writer *w, const ckbi_append *a)
+{
+    ckb_volume *v = w->volume;
+    uint32_t segment = a->before.segment;
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_take_turn(w, false);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    ckbi_source_open(&w->compare, v, w->buffer[w->active ^ 1u], w->buffer_bytes, segment);
+    w->compare.ahead = false;
+    int status = w->error;
+    if (status == CKB_OK)
+        status =
+            ckbi_compare_bytes(w, a, ckbi_segment_seed(v, segment, CKBI_LOAD(&v->segments[segment].epoch)));
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
+/* One attempt. CKB_BUSY and CKB_EXISTS are for the caller to resolve. */
+static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
+{
+    const ckb_geometry *g = &w->volume->medium.geometry;
+    uint64_t total = ckbi_record_room(g, a->length, false);
+    bool large = total + CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES > w->buffer_bytes;
+    if (large)
+        total = ckbi_record_room(g, a->length, true);
+    int status = ckbi_append_container(w, a);
+    if (status == CKB_OK)
+        status = ckbi_append_state(a);
+    if (status == CKB_OK)
+        status = ckbi_writer_room(w, total, large, a->tombstone);
+    bool turn = status == CKB_OK && large;
+    /* The copy hides the fetch of the index; nothing refers to it before the chunk is entered. */
+    if (status == CKB_OK && !large && a->length > 0)
+        ckbi_copy(ckbi_append_payload(w, a), a->data, a->length);
+    if (status == CKB_OK)
+        status = ckbi_append_state(a);
+    if (status == CKB_OK)
+        status = ckbi_append_enter(w, a);
+    if (status == CKB_OK) {
+        if (large)
+            status = ckbi_append_large(w, a);
+        else
+            ckbi_append_small(w, a);
+        if (status == CKB_OK)
+            ckbi_append_done(w, a);
+        else
+            ckbi_append_undo(w, a);
+    }
+    if (turn)
+        ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
+/* Dead segments may be waiting for somebody's sync, deleted containers for the sweep. No lock is held. */
+static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
+{
+    uint32_t freed = 0;
+    CKB_MUTEX_LOCK(&v->lock);
+    bool sweep = v->sweep_needed;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    while (sweep) {
+        ckbi_sweep_step(v);
+        CKB_MUTEX_LOCK(&v->lock);
+        sweep = v->sweep_needed;
+        CKB_MUTEX_UNLOCK(&v->lock);
+    }
+    if (ckb_sync(v) != CKB_OK)
+        return false;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    int status = ckbi_reclaim(v, &freed);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status == CKB_OK && freed > 0;
+}
+
+static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
+{
+    ckb_volume *v = w->volume;
+    bool room_made = false;
+    for (;;) {
+        int status = ckbi_append_try(w, a);
+        if (status == CKB_BUSY) {
+            status = ckbi_container_mark(v, a->container, a->serial);
+            if (status == CKB_OK)
+                continue;
+        } else if (status == CKB_NOSPACE && !room_made) {
+            room_made = true;
+            if (ckbi_make_room(v))
+                continue;
+        } else if (status == CKB_EXISTS) {
+            status = ckbi_append_compare(w, a);
+            a->exists = status == CKB_OK;
+        }
+        if (status != CKB_OK || !(a->flags & CKB_DURABLE))
+            return status;
+        return a->exists ? ckb_sync(v) : ckbi_writer_commit(w);
+    }
+}
+
+CKB_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const void *data, size_t length,
+                            unsigned flags)
+{
+    const ckb_geometry *g = &writer->volume->medium.geometry;
+    if ((flags & ~(CKB_OVERWRITE | CKB_DURABLE)) != 0 || (!data && length > 0))
+        return CKB_INVALID;
+    if (length > ckbi_payload_max(g, writer->summary_max))
+        return CKB_TOOBIG;
+    ckbi_append a;
+    ckbi_fill(&a, 0, sizeof(a));
+    a.id = id;
+    a.data = (const uint8_t *)data;
+    a.length = (uint32_t)length;
+    a.flags = flags;
+    return ckbi_append_run(writer, &a);
+}
+
+CKB_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags)
+{
+    if ((flags & ~CKB_DURABLE) != 0)
+        return CKB_INVALID;
+    ckbi_append a;
+    ckbi_fill(&a, 0, sizeof(a));
+    a.id = id;
+    a.flags = flags;
+    a.tombstone = true;
+    return ckbi_append_run(writer, &a);
+}
+#endif /* CKB_READ_ONLY */
+
+/* ---------------------------------------------------------------------------------------------- >>chunk-read
+ */
+
+struct ckb_reader {
+    ckbi_source source;
+    uint8_t *table;       /* window table of the last large chunk */
+    uint64_t table_epoch; /* which chunk that is; 0: none */
+    uint32_t table_segment, table_offset;
+    ckbi_record table_record;
+    ckbi_walk walk; /* of a check */
+    ckb_finding finding;
+    ckb_fault fault;
+};
+
+static CKBI_UNUSED size_t ckbi_reader_buffer(const ckb_geometry *g, size_t wanted)
+{
+    uint64_t least = (uint64_t)2 * g->write_unit + 256;
+    uint64_t bytes = wanted ? wanted : ckbi_min(64 * 1024, g->segment_bytes);
+    return (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
+}
+
+static CKBI_UNUSED ckb_reader *ckbi_reader_layout(const ckb_geometry *g, size_t buffer_bytes, ckbi_arena *arena)
+{
+    ckb_reader *r = (ckb_reader *)ckbi_arena_take(arena, sizeof(ckb_reader), 64);
+    uint8_t *table = (uint8_t *)ckbi_arena_take(arena, ckbi_max_table_bytes(g), 8);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, ckbi_max(g->buffer_align, 64));
+    if (!r || !table || !buffer)
+        return NULL;
+    ckbi_fill(r, 0, sizeof(*r));
+    r->table = table;
+    r->source.buffer = buffer;
+    r->source.size = buffer_bytes;
+    return r;
+}
+
+CKB_DEF size_t ckb_reader_memory(const ckb_geometry *geometry, size_t buffer_bytes)
+{
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_reader_layout(geometry, ckbi_reader_buffer(geometry, buffer_bytes), &arena);
+    return arena.used;
+}
+
+CKB_DEF int ckb_reader_open(ckb_volume *volume, void *memory, size_t bytes, ckb_reader **reader)
+{
+    const ckb_geometry *g = &volume->medium.geometry;
+    /* The buffer gets what is left of the memory behind everything else. */
+    size_t rest = ckb_reader_memory(g, 1), least = ckbi_reader_buffer(g, 1);
+    *reader = NULL;
+    if (bytes < rest)
+        return CKB_INVALID;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_reader *r =
+        ckbi_reader_layout(g, (size_t)ckbi_align_down(least + (bytes - rest), g->write_unit), &arena);
+    if (!r)
+        return CKB_INVALID;
+    ckbi_source_open(&r->source, volume, r->source.buffer, r->source.size, CKB_NO_SEGMENT);
+    r->source.ahead = false;
+    *reader = r;
+    return CKB_OK;
+}
+
+CKB_DEF void ckb_reader_fault(const ckb_reader *reader, ckb_fault *fault)
+{
+    *fault = reader->fault;
+}
+
+/* Bytes of one window that a read wants. */
+typedef struct ckbi_piece {
+    uint64_t begin, end; /* of the payload: what is to be verified */
+    uint64_t from, to;   /* and what is wanted of it */
+} ckbi_piece;
+
+/* Verifies `piece` and copies the wanted part of it. */
+static CKBI_UNUSED int ckbi_read_piece(ckb_reader *r, const ckbi_record *record, const ckbi_piece *piece,
+                                       uint32_t state, uint32_t expected, uint8_t *out)
+{
+    uint64_t step_max = r->source.size - r->source.volume->medium.geometry.read_unit;
+    for (uint64_t at = piece->begin; at < piece->end;) {
+        const uint8_t *bytes;
+        size_t step = (size_t)ckbi_min(piece->end - at, step_max);
+        int status = ckbi_source_get(&r->source, record->payload + at, step, &bytes);
+        if (status != CKB_OK)
+            return status;
+        state = ckbi_crc_update(state, bytes, step);
+        uint64_t from = ckbi_max(piece->from, at), to = ckbi_min(piece->to, at + step);
+        if (from < to)
+            ckbi_copy(out + (from - piece->from), bytes + (from - at), (size_t)(to - from));
+        at += step;
+    }
+    return state == expected ? CKB_OK : CKB_CORRUPT;
+}
+
+/* Loads the window table of a large chunk, unless it is the one of the last read. */
+static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_place *place,
+                                       const ckbi_record *record)
+{
+    uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_PAYLOAD);
+    uint64_t at = record->offset + record->header_bytes;
+    uint64_t step_max = r->source.size - r->source.volume->medium.geometry.read_unit;
+    r->table_epoch = 0;
+    for (uint32_t done = 0; done < record->tables;) {
+        const uint8_t *bytes;
+        size_t step = (size_t)ckbi_min(record->tables - done, step_max);
+        int status = ckbi_source_get(&r->source, at + done, step, &bytes);
+        if (status != CKB_OK)
+            return status;
+        ckbi_copy(r->table + done, bytes, step);
+        done += (uint32_t)step;
+    }
+    if (ckbi_crc_update(state, r->table, record->tables) != record->payload_crc)
+        return CKB_CORRUPT;
+    r->table_epoch = place->epoch;
+    r->table_segment = place->slot.segment;
+    r->table_offset = place->slot.offset;
+    r->table_record = *record;
+    return CKB_OK;
+}
+
+/* Whole windows that the medium can put where the caller wants them are read there, many at once. */
+static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint64_t from,
+                                        uint64_t to, uint8_t *out)
+{
+    int status =
+        ckbi_load(r->source.volume, r->source.segment, record->payload + from, out, (size_t)(to - from));
+    for (uint64_t at = from; status == CKB_OK && at < to; at += CKB_WINDOW_BYTES) {
+        uint32_t window = (uint32_t)(at / CKB_WINDOW_BYTES);
+        uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window);
+        state = ckbi_crc_update(state, out + (at - from), (size_t)ckbi_min(CKB_WINDOW_BYTES, to - at));
+        if (state != ckbi_get32(r->table + (size_t)window * 4))
+            status = CKB_CORRUPT;
+    }
+    return status;
+}
+
+static CKBI_UNUSED bool ckbi_read_is_direct(const ckb_reader *r, const ckbi_record *record, uint64_t at,
+                                            uint64_t to, const uint8_t *out)
+{
+    const ckb_geometry *g = &r->source.volume->medium.geometry;
+    return at % CKB_WINDOW_BYTES == 0 && to > at && (record->payload + at) % g->read_unit == 0 &&
+           (to - at) % g->read_unit == 0 && (uintptr_t)out % g->buffer_align == 0;
+}
+
+/* Reads `from`..`to` of a payload in windows. */
+static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint64_t from,
+                                         uint64_t to, uint8_t *out)
+{
+    uint64_t last_whole = to == record->payload_bytes ? to : ckbi_align_down(to, CKB_WINDOW_BYTES);
+    int status = CKB_OK;
+    for (uint64_t at = from; status == CKB_OK && at < to;) {
+        uint8_t *target = out + (at - from);
+        if (ckbi_read_is_direct(r, record, at, last_whole, target)) {
+            status = ckbi_read_direct(r, seed, record, at, last_whole, target);
+            at = last_whole;
+            continue;
+        }
+        uint32_t window = (uint32_t)(at / CKB_WINDOW_BYTES);
+        ckbi_piece piece;
+        piece.begin = (uint64_t)window * CKB_WINDOW_BYTES;
+        piece.end = ckbi_min(piece.begin + CKB_WINDOW_BYTES, record->payload_bytes);
+        piece.from = at;
+        piece.to = ckbi_min(piece.end, to);
+        status = ckbi_read_piece(r, record, &piece, ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window),
+                                 ckbi_get32(r->table + (size_t)window * 4), target);
+        at = piece.to;
+    }
+    return status;
+}
+
+static CKBI_UNUSED bool ckbi_record_is_chunk(const ckbi_record *record, const ckbi_slot *slot)
+{
+    return record->type == CKBI_RECORD_CHUNK && record->serial == slot->serial &&
+           record->block == slot->block && record->chunk == slot->chunk &&
+           record->payload_bytes == slot->length && record->aux == slot->version;
+}
+
+/* Reads part of the chunk at a place that a lookup gave. */
+static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, uint64_t offset, uint8_t *out,
+                                       size_t length)
+{
+    ckb_volume *v = r->source.volume;
+    uint32_t seed = ckbi_segment_seed(v, place->slot.segment, place->epoch);
+    ckbi_record record;
+    if (place->slot.length > CKB_WINDOW_BYTES && r->table_epoch == place->epoch &&
+        r->table_segment == place->slot.segment && r->table_offset == place->slot.offset) {
+        r->source.have = 0;
+        return ckbi_read_windows(r, seed, &r->table_record, offset, offset + length, out);
+    }
+    const uint8_t *head;
+    uint64_t at = (uint64_t)place->slot.offset * CKBI_UNIT;
+    r->source.segment = place->slot.segment;
+    r->source.have = 0;
+    /* A small chunk comes in one read with its header. */
+    uint64_t whole = CKBI_RECORD_CHUNK_BYTES + (uint64_t)place->slot.length;
+    uint64_t room = r->source.size - v->medium.geometry.read_unit;
+    int status =
+        ckbi_source_get(&r->source, at, whole <= room ? (size_t)whole : CKBI_RECORD_CHUNK_BYTES, &head);
+    if (status != CKB_OK)
+        return status;
+    status = ckbi_source_record(&r->source, seed, at, &record);
+    if (status == CKB_OK && !ckbi_record_is_chunk(&record, &place->slot))
+        status = CKB_CORRUPT;
+    if (status != CKB_OK)
+        return status;
+    if (record.tables > 0) {
+        status = ckbi_read_table(r, seed, place, &record);
+        return status == CKB_OK ? ckbi_read_windows(r, seed, &record, offset, offset + length, out) : status;
+    }
+    ckbi_piece piece = {0, record.payload_bytes, offset, offset + length};
+    if (record.payload_bytes == 0)
+        return CKB_OK;
+    return ckbi_read_piece(r, &record, &piece, ckbi_seed(seed, at, CKBI_SEED_PAYLOAD), record.payload_crc, out);
+}
+
+CKB_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
+                           size_t length, size_t *got)
+{
+    ckb_reader *r = reader;
+    ckb_volume *v = r->source.volume;
+    ckbi_place place, again;
+    ckbi_fill(&place, 0, sizeof(place));
+    ckbi_fill(&r->fault, 0, sizeof(r->fault));
+    if (got)
+        *got = 0;
+    int status = ckbi_find_chunk(v, id, &place);
+    while (status == CKB_OK) {
+        if (offset > place.slot.length) {
+            status = CKB_END;
+            break;
+        }
+        size_t wanted = (size_t)ckbi_min(length, place.slot.length - offset);
+        status = ckbi_read_place(r, &place, offset, (uint8_t *)buffer, wanted);
+        if (status == CKB_OK && got)
+            *got = wanted;
+        if (status != CKB_CORRUPT)
+            break;
+        /* It may have been overwritten, deleted or moved while it was read: only what stands still is
+         * corrupt. */
+        status = ckbi_find_chunk(v, id, &again);
+        if (status != CKB_OK)
+            break;
+        if (again.epoch == place.epoch && again.slot.segment == place.slot.segment &&
+            again.slot.offset == place.slot.offset) {
+            status = CKB_CORRUPT;
+            break;
+        }
+        place = again;
+    }
+    if (status != CKB_OK) {
+        ckbi_fault_set(&r->fault, status, status == CKB_IO ? CKB_TOPIC_MEDIUM : CKB_TOPIC_CHUNK,
+                       place.slot.version ? place.slot.segment : CKB_NO_SEGMENT,
+                       (uint64_t)place.slot.offset * CKBI_UNIT, place.slot.length, offset);
+        r->fault.index = id->chunk;
+        if (status == CKB_CORRUPT && place.slot.version == 0) {
+            CKB_MUTEX_LOCK(&v->lock);
+            r->fault = v->first_damage;
+            CKB_MUTEX_UNLOCK(&v->lock);
+        }
+    }
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>volume-api
+ */
+
+static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_config *config, ckb_config *out)
+{
+    ckb_config zero;
+    ckbi_fill(&zero, 0, sizeof(zero));
+    *out = config ? *config : zero;
+    if (out->max_chunks == 0)
+        out->max_chunks = 1024;
+    if (out->max_containers == 0)
+        out->max_containers = 16;
+    if (out->max_writers == 0)
+        out->max_writers = 4;
+    if (out->reserve_segments == 0)
+        out->reserve_segments = 1;
+    if (out->prepare_ahead == 0)
+        out->prepare_ahead = 2;
+    uint64_t least =
+        ckbi_max(ckbi_data_start(g) + g->write_unit,
+                 ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit));
+    uint64_t bytes = out->io_buffer_bytes ? out->io_buffer_bytes : ckbi_min(64 * 1024, g->segment_bytes);
+    out->io_buffer_bytes = (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
+#ifdef CKB_READ_ONLY
+    out->read_only = true;
+#endif
+    out->read_only = out->read_only || out->salvage;
+}
+
+/* Smallest power of two that keeps the hash tables of containers half empty. */
+static CKBI_UNUSED uint32_t ckbi_container_slots(uint32_t max_containers)
+{
+    uint32_t slots = 2;
+    while (slots < max_containers && slots < UINT32_MAX / 4)
+        slots *= 2;
+    return slots * 2;
+}
+
+/* Carves what lies behind the volume itself; `v` may be null to count only. False: not enough memory. */
+static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g, const ckb_config *c,
+                                           ckbi_arena *arena)
+{
+    size_t table = (size_t)ckbi_container_slots(c->max_containers) * sizeof(uint32_t);
+    void *segments = ckbi_arena_take(arena, g->segment_count * sizeof(ckbi_segment), 8);
+    void *pool = ckbi_arena_take(arena, g->segment_count * sizeof(uint32_t), 8);
+    void *containers = ckbi_arena_take(arena, c->max_containers * sizeof(ckbi_container), 64);
+    void *by_id = ckbi_arena_take(arena, table, 8);
+    void *by_serial = ckbi_arena_take(arena, table, 8);
+    void *writers = ckbi_arena_take(arena, c->max_writers * sizeof(struct ckb_writer *), 8);
+    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, ckbi_max(g->buffer_align, 64));
+    if (v) {
+        v->container_slots = ckbi_container_slots(c->max_containers);
+        v->segments = (ckbi_segment *)segments;
+        v->pool = (uint32_t *)pool;
+        v->containers = (ckbi_container *)containers;
+        v->by_id = (uint32_t *)by_id;
+        v->by_serial = (uint32_t *)by_serial;
+        v->writers = (struct ckb_writer **)writers;
+        v->io_buffer = (uint8_t *)io_buffer;
+        v->io_bytes = c->io_buffer_bytes;
+    }
+    ckbi_index_layout(v ? &v->index : NULL, c->max_chunks, arena);
+    return arena->used < SIZE_MAX / 2;
+}
+
+CKB_DEF size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config *config)
+{
+    ckb_config c;
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_config_defaults(geometry, config, &c);
+    ckbi_arena_take(&arena, sizeof(ckb_volume), 64);
+    return ckbi_volume_layout(NULL, geometry, &c, &arena) ? arena.used : 0;
+}
+
+/* ---- format */
+
+#ifndef CKB_READ_ONLY
+CKB_DEF size_t ckb_format_memory(const ckb_geometry *geometry)
+{
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    return (size_t)ckbi_max(ckbi_data_start(geometry), ckbi_align_up(512, geometry->write_unit)) +
+           geometry->buffer_align;
+}
+
+/* A snapshot may take half of a journal segment, so that the journal does not switch all the time. */
+static CKBI_UNUSED int ckbi_format_check(const ckb_medium *medium, const ckb_format_config *config,
+                                         size_t bytes, ckb_fault *fault)
+{
+    const ckb_geometry *g = &medium->geometry;
+    static const uint8_t zero[16] = {0};
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_GEOMETRY, CKB_NO_SEGMENT, 0, 4, g->segment_count);
+    if (!ckbi_geometry_valid(g))
+        return CKB_INVALID;
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_ARGUMENT, CKB_NO_SEGMENT, 0, 1, 0);
+    if (ckbi_compare(config->volume_id, zero, 16) == 0)
+        return CKB_INVALID;
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, ckb_format_memory(g), bytes);
+    if (bytes < ckb_format_memory(g))
+        return CKB_INVALID;
+    uint64_t containers = config->max_containers ? config->max_containers : 16;
+    uint64_t need = (g->segment_count + containers + 4) * CKBI_FACT_BYTES;
+    uint64_t room = (ckbi_data_limit(g) - ckbi_data_start(g) - g->write_unit) / 2;
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_JOURNAL, CKB_NO_SEGMENT, 0, need, room);
+    return need <= room ? CKB_OK : CKB_INVALID;
+}
+
+/* Erases one journal segment and writes its header and, unless `seed` is null, an empty snapshot. */
+static CKBI_UNUSED int ckbi_format_segment(const ckb_medium *medium, const uint8_t *volume_id, uint32_t segment,
+                                           uint64_t epoch, const uint32_t *seed, uint8_t *buffer)
+{
+    const ckb_geometry *g = &medium->geometry;
+    uint64_t start = ckbi_data_start(g);
+    int status = medium->erase(medium->context, segment);
+    ckbi_fill(buffer, 0, (size_t)start);
+    ckbi_header_encode(buffer, g, g->segment_count, volume_id, epoch, segment);
+    if (status == CKB_OK)
+        status = medium->write(medium->context, segment, 0, buffer, (size_t)start);
+    if (status == CKB_OK && seed) {
+        const ckbi_fact facts[3] = {{CKBI_FACT_COUNTERS, 0, epoch + 1, 1},
+                                    {CKBI_FACT_CLEAN, 0, 0, 0},
+                                    {CKBI_FACT_SNAPSHOT_END, 0, 0, 0}};
+        for (uint32_t i = 0; i < 3; i++)
+            ckbi_fact_put(buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &facts[i]);
+        size_t batch = ckbi_facts_frame(buffer, 3, *seed, start, 0, g->write_unit);
+        status = medium->write(medium->context, segment, start, buffer, batch);
+    }
+    return status == CKB_OK ? medium->sync(medium->context, segment) : status;
+}
+
+CKB_DEF int ckb_format(const ckb_medium *medium, const ckb_format_config *config, void *memory, size_t bytes,
+                       ckb_fault *fault)
+{
+    const ckb_geometry *g = &medium->geometry;
+    int status = ckbi_format_check(medium, config, bytes, fault);
+    if (status != CKB_OK)
+        return status;
+    uint8_t *buffer = (uint8_t *)memory + (-(uintptr_t)memory & (g->buffer_align - 1));
+    uint32_t seed = ckbi_crc_update(UINT32_MAX, config->volume_id, 16);
+    seed = ckbi_crc_update8(ckbi_crc_update8(seed, 2), 0);
+    /* The standby first: until segment 0 is complete, an older volume is still what is found. */
+    uint32_t segment = 1;
+    status = ckbi_format_segment(medium, config->volume_id, 1, 1, NULL, buffer);
+    if (status == CKB_OK) {
+        segment = 0;
+        status = ckbi_format_segment(medium, config->volume_id, 0, 2, &seed, buffer);
+    }
+    ckbi_fault_set(fault, status, status == CKB_OK ? CKB_TOPIC_NONE : CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
+    return status;
+}
+#endif
+
+/* ---- mount */
+
+static CKBI_UNUSED void ckbi_volume_destroy(ckb_volume *v)
+{
+    for (uint32_t p = 0; p < v->index.partition_count; p++)
+        CKB_MUTEX_DESTROY(&v->index.partitions[p].lock);
+    CKB_MUTEX_DESTROY(&v->long_lock);
+    CKB_MUTEX_DESTROY(&v->lock);
+}
+
+static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    int status = ckbi_mount_find_journal(m);
+    for (uint32_t i = 2; status == CKB_OK && i < v->segment_count; i++)
+        if (v->segments[i].state == CKBI_SEGMENT_FULL || v->segments[i].state == CKBI_SEGMENT_PARKED)
+            status = ckbi_mount_segment(m, i);
+    if (status == CKB_OK)
+        status = ckbi_mount_orphans(m);
+    if (status == CKB_OK)
+        ckbi_mount_finish(v);
+    return status;
+}
+
+CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *memory, size_t bytes,
+                      ckb_volume **volume, ckb_fault *fault)
+{
+    const ckb_geometry *g = &medium->geometry;
+    *volume = NULL;
+    if (!ckbi_geometry_valid(g)) {
+        ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_GEOMETRY, CKB_NO_SEGMENT, 0, 4, g->segment_count);
+        return CKB_INVALID;
+    }
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_volume *v = (ckb_volume *)ckbi_arena_take(&arena, sizeof(ckb_volume), 64);
+    if (v) {
+        ckbi_fill(v, 0, sizeof(*v));
+        ckbi_config_defaults(g, config, &v->config);
+    }
+    if (!v || !ckbi_volume_layout(v, g, &v->config, &arena)) {
+        ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, ckb_volume_memory(g, config),
+                       bytes);
+        return CKB_INVALID;
+    }
+    v->medium = *medium;
+    v->segment_count = g->segment_count;
+    CKB_MUTEX_INIT(&v->lock);
+    CKB_MUTEX_INIT(&v->long_lock);
+    ckbi_index_init(&v->index, 0);
+    ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
+    ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
+    ckbi_fill(v->writers, 0, v->config.max_writers * sizeof(v->writers[0]));
+    ckbi_mounting m;
+    ckbi_fill(&m, 0, sizeof(m));
+    m.volume = v;
+    m.fault = fault;
+    int status = ckbi_mount_all(&m);
+    if (status != CKB_OK) {
+        ckbi_volume_destroy(v);
+        return status;
+    }
+    ckbi_fault_set(fault, CKB_OK, CKB_TOPIC_NONE, CKB_NO_SEGMENT, 0, 0, 0);
+    *volume = v;
+    return CKB_OK;
+}
+
+#ifndef CKB_READ_ONLY
+CKB_DEF int ckb_sync(ckb_volume *volume)
+{
+    ckb_volume *v = volume;
+    int result = ckbi_writable(v);
+    for (uint32_t i = 0; i < v->config.max_writers && result == CKB_OK; i++) {
+        CKB_MUTEX_LOCK(&v->lock);
+        ckb_writer *w = v->writers[i];
+        if (w) {
+            CKB_MUTEX_LOCK(&w->lock);
+            w->pins++;
+            CKB_MUTEX_UNLOCK(&w->lock);
+        }
+        CKB_MUTEX_UNLOCK(&v->lock);
+        if (!w)
+            continue;
+        result = ckbi_writer_commit(w);
+        CKB_MUTEX_LOCK(&w->lock);
+        w->pins--;
+        CKB_CONDITION_BROADCAST(&w->changed);
+        CKB_MUTEX_UNLOCK(&w->lock);
+    }
+    return result;
+}
+
+/* Gives the prepared segments back and says that all is durable. */
+static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
+{
+    int status = CKB_OK;
+    while (status == CKB_OK && v->pool_count > 0) {
+        ckbi_fact *facts = v->facts;
+        uint32_t count = (uint32_t)ckbi_min(v->pool_count, CKBI_FACTS_MAX);
+        for (uint32_t i = 0; i < count; i++)
+            facts[i] = ckbi_segment_fact(v->pool[v->pool_count - 1 - i], 0, 0);
+        status = ckbi_journal_append(v, count);
+        for (uint32_t i = 0; status == CKB_OK && i < count; i++)
+            v->segments[v->pool[--v->pool_count]].state = CKBI_SEGMENT_FREE;
+    }
+    v->facts[0].kind = CKBI_FACT_CLEAN;
+    v->facts[0].a = 0;
+    v->facts[0].b = v->next_epoch;
+    v->facts[0].c = 0;
+    return status == CKB_OK ? ckbi_journal_append(v, 1) : status;
+}
+
+CKB_DEF int ckb_unmount(ckb_volume *volume)
+{
+    ckb_volume *v = volume;
+    int result = CKB_OK;
+    for (uint32_t i = 0; i < v->config.max_writers; i++) {
+        int status = v->writers[i] ? ckb_writer_close(v->writers[i]) : CKB_OK;
+        if (result == CKB_OK)
+            result = status;
+    }
+    if (result == CKB_OK && !v->config.read_only && v->failed)
+        result = CKB_FAILED;
+    /* A mount that wrote nothing leaves nothing to say. */
+    if (result == CKB_OK && !v->config.read_only && !v->journal_switch)
+        result = ckbi_mark_clean(v);
+    ckbi_volume_destroy(v);
+    return result;
+}
+
+CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
+{
+    ckb_volume *v = volume;
+    int status = ckbi_writable(v);
+    bool work = status == CKB_OK;
+    for (; work && budget > 0; budget--) {
+        CKB_MUTEX_LOCK(&v->lock);
+        bool sweep = v->sweep_needed;
+        bool prepare = v->pool_count < v->config.prepare_ahead && v->free_count > v->config.reserve_segments;
+        CKB_MUTEX_UNLOCK(&v->lock);
+        uint32_t freed = 0;
+        if (sweep) {
+            ckbi_sweep_step(v);
+            continue;
+        }
+        CKB_MUTEX_LOCK(&v->long_lock);
+        status = ckbi_reclaim(v, &freed);
+        if (status == CKB_OK && freed == 0 && prepare)
+            status = ckbi_prepare(v);
+        CKB_MUTEX_UNLOCK(&v->long_lock);
+        work = status == CKB_OK && (freed > 0 || prepare);
+    }
+    if (more)
+        *more = work;
+    return status;
+}
+#else
+CKB_DEF int ckb_unmount(ckb_volume *volume)
+{
+    ckbi_volume_destroy(volume);
+    return CKB_OK;
+}
+#endif /* CKB_READ_ONLY */
+
+/* ---- state */
+
+static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_stat *stat)
+{
+    const ckbi_segment *s = &v->segments[segment];
+    uint64_t used = 0;
+    uint32_t live = CKBI_LOAD(&s->live);
+    switch (CKBI_LOAD(&s->state)) {
+    case CKBI_SEGMENT_FREE:
+        stat->segments_free++;
+        break;
+    case CKBI_SEGMENT_PREPARED:
+        stat->segments_prepared++;
+        break;
+    case CKBI_SEGMENT_LOST:
+        stat->segments_lost++;
+        break;
+    case CKBI_SEGMENT_RETIRED:
+        stat->segments_retired++;
+        break;
+    case CKBI_SEGMENT_OPEN:
+        stat->segments_open++;
+        break;
+    case CKBI_SEGMENT_PARKED:
+    case CKBI_SEGMENT_FULL:
+        stat->segments_full++;
+        used = (uint64_t)s->end * CKBI_UNIT;
+        break;
+    default:
+        break;
+    }
+#ifndef CKB_READ_ONLY
+    uint32_t owner = CKBI_LOAD(&s->owner);
+    ckb_writer *w = owner ? v->writers[owner - 1] : NULL;
+    if (w) {
+        CKB_MUTEX_LOCK(&w->lock);
+        if (w->segment == segment) {
+            live += w->live;
+            used = ckbi_writer_at(w);
+        }
+        CKB_MUTEX_UNLOCK(&w->lock);
+    }
+#endif
+    if (used == 0)
+        return;
+    stat->live_bytes += (uint64_t)live * CKBI_UNIT;
+    stat->dead_bytes += used - ckbi_min(used, (uint64_t)live * CKBI_UNIT);
+    stat->free_bytes += v->medium.geometry.segment_bytes - used;
+}
+
+CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
+{
+    ckb_volume *v = volume;
+    ckbi_fill(stat, 0, sizeof(*stat));
+    for (uint32_t p = 0; p < v->index.partition_count; p++) {
+        CKB_MUTEX_LOCK(&v->index.partitions[p].lock);
+        stat->index_used += v->index.partitions[p].used;
+        CKB_MUTEX_UNLOCK(&v->index.partitions[p].lock);
+    }
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_copy(stat->volume_id, v->volume_id, 16);
+    stat->geometry = v->medium.geometry;
+    stat->geometry.segment_count = v->segment_count;
+    stat->format_major = v->format_major;
+    stat->format_minor = v->format_minor;
+    stat->read_only = v->config.read_only;
+    stat->salvage = v->config.salvage;
+    stat->failed = CKBI_LOAD(&v->failed) != 0;
+    stat->clean = v->clean;
+    for (uint32_t i = 0; i < v->segment_count; i++)
+        ckbi_stat_segment(v, i, stat);
+    stat->free_bytes +=
+        ((uint64_t)stat->segments_free + stat->segments_prepared) * v->medium.geometry.segment_bytes;
+    stat->index_capacity = v->index.capacity;
+    stat->container_capacity = v->config.max_containers;
+    for (uint32_t i = 0; i < v->config.max_containers; i++) {
+        uint32_t state = CKBI_LOAD(&v->containers[i].state);
+        stat->containers += v->containers[i].serial != 0 && state != CKB_CONTAINER_DELETED;
+    }
+    for (uint32_t i = 0; i < v->config.max_writers; i++)
+        stat->writers += v->writers[i] != NULL;
+    stat->damage = v->damage;
+    stat->dropped_bytes = v->dropped_bytes;
+    stat->dropped_tails = v->dropped_tails;
+    stat->mount_scanned = v->mount_scanned;
+    stat->mount_summaries = v->mount_summaries;
+    stat->journal_epoch = v->journal_epoch;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+CKB_DEF void ckb_volume_fault(ckb_volume *volume, ckb_fault *last, ckb_fault *first_damage)
+{
+    CKB_MUTEX_LOCK(&volume->lock);
+    if (last)
+        *last = volume->last_fault;
+    if (first_damage)
+        *first_damage = volume->first_damage;
+    CKB_MUTEX_UNLOCK(&volume->lock);
+}
+
+/* ---------------------------------------------------------------------------------------------- >>check-impl
+ */
+
+typedef struct ckbi_checking {
+    ckb_volume *volume;
+    ckb_reader *reader;
+    int (*found)(void *context, const ckb_finding *finding);
+    void *context;
+    ckb_check_report *report;
+    ckb_finding *finding; /* in the reader: stacks are small */
+    bool stopped;
+} ckbi_checking;
+
+static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topic, uint32_t segment,
+                                          uint64_t offset, uint64_t expected, uint64_t found)
+{
+    ckbi_fault_set(&k->finding->fault, status, topic, segment, offset, expected, found);
+    if (status == CKB_CORRUPT)
+        k->report->damage++;
+    else if (status != CKB_OK)
+        k->report->io_errors++;
+    if (k->found && !k->stopped)
+        k->stopped = k->found(k->context, k->finding) != 0;
+    k->finding->has_chunk = false;
+}
+
+/* Is this record the one that counts for its chunk? Fills the finding's chunk if so. */
+static CKBI_UNUSED bool ckbi_check_is_live(ckbi_checking *k, const ckbi_record *r, uint32_t segment)
+{
+    ckb_volume *v = k->volume;
+    ckbi_place place;
+    if (ckbi_lookup(v, r->serial, r->block, r->chunk, &place) != CKB_OK || place.slot.segment != segment ||
+        place.slot.offset != r->offset / CKBI_UNIT)
+        return false;
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_container *c = ckbi_container_by_serial(v, r->serial);
+    ckb_chunk_id id = {c ? c->id : 0, r->block, r->chunk};
+    bool live = c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    ckbi_chunk_describe(&id, &place.slot, &k->finding->chunk);
+    return live && !(place.slot.version & CKBI_TOMBSTONE);
+}
+
+static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, const ckbi_walk *walk, uint32_t segment)
+{
+    const ckbi_record *r = &walk->record;
+    bool live = r->type == CKBI_RECORD_CHUNK && ckbi_check_is_live(k, r, segment);
+    if (walk->payload_bad) {
+        k->finding->has_chunk = live;
+        k->report->chunks_bad += live;
+        ckbi_check_report(k, CKB_CORRUPT,
+                          r->type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD, segment,
+                          r->offset, 0, 0);
+    } else if (live) {
+        k->report->chunks++;
+        k->report->bytes += r->payload_bytes;
+    }
+}
+
+/* Where to stop in a segment that a writer has open: what is behind is not on the medium yet. */
+static CKBI_UNUSED void ckbi_check_limit(ckb_volume *v, uint32_t segment, ckbi_walk *walk)
+{
+#ifndef CKB_READ_ONLY
+    CKB_MUTEX_LOCK(&v->lock);
+    uint32_t owner = CKBI_LOAD(&v->segments[segment].owner);
+    ckb_writer *w = owner ? v->writers[owner - 1] : NULL;
+    if (w) {
+        CKB_MUTEX_LOCK(&w->lock);
+        if (w->segment == segment) {
+            walk->stop = w->durable;
+            walk->known = w->durable;
+        }
+        CKB_MUTEX_UNLOCK(&w->lock);
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+#else
+    (void)v;
+    (void)segment;
+    (void)walk;
+#endif
+}
+
+static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, uint64_t epoch)
+{
+    ckb_probe_info info;
+    const uint8_t *h = NULL;
+    ckbi_source *s = &k->reader->source;
+    ckbi_source_open(s, k->volume, s->buffer, s->size, segment);
+    s->ahead = false;
+    int status = ckbi_source_get(s, 0, CKBI_HEADER_BYTES, &h);
+    ckbi_fill(&info, 0, sizeof(info));
+    if (status == CKB_OK && (ckb_probe(h, &info) != CKB_OK || info.segment != segment || info.epoch != epoch))
+        status = CKB_CORRUPT;
+    if (status != CKB_OK)
+        ckbi_check_report(k, status, status == CKB_CORRUPT ? CKB_TOPIC_SEGMENT_HEADER : CKB_TOPIC_MEDIUM,
+                          segment, 0, epoch, info.epoch);
+    return status == CKB_OK;
+}
+
+/* Names the live chunks whose records lie in a damaged range: the index still knows them from a summary. */
+static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, const ckbi_record *hole)
+{
+    uint64_t cursor = 0;
+    ckb_chunk_info info;
+    ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, hole->offset, 0, hole->end - hole->offset);
+    while (ckb_chunk_next(k->volume, &cursor, &info) == CKB_OK) {
+        if (info.segment != segment || info.offset < hole->offset || info.offset >= hole->end)
+            continue;
+        k->finding->has_chunk = true;
+        k->finding->chunk = info;
+        k->report->chunks_bad++;
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, info.offset, 0, info.length);
+    }
+}
+
+static CKBI_UNUSED void ckbi_check_walk(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
+{
+    for (;;) {
+        int status = ckbi_walk_next(walk);
+        if (status == CKB_END || k->stopped)
+            break;
+        if (status == CKB_OK) {
+            ckbi_check_record(k, walk, segment);
+        } else if (status == CKB_CORRUPT) {
+            ckbi_check_hole(k, segment, &walk->record);
+        } else {
+            ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+            break;
+        }
+    }
+    if (walk->dropped > 0)
+        ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
+}
+
+/* Verifies one segment from its header to its last record. */
+static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
+{
+    ckb_volume *v = k->volume;
+    ckbi_walk *walk = &k->reader->walk;
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_segment s = v->segments[segment];
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (s.state == CKBI_SEGMENT_LOST) {
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, s.epoch, 0);
+        return;
+    }
+    bool records =
+        s.state == CKBI_SEGMENT_OPEN || s.state == CKBI_SEGMENT_PARKED || s.state == CKBI_SEGMENT_FULL;
+    if (!records && s.state != CKBI_SEGMENT_PREPARED && segment != v->journal_segment)
+        return;
+    k->report->segments++;
+    if (!ckbi_check_header(k, segment, segment == v->journal_segment ? v->journal_epoch : s.epoch))
+        return;
+    uint8_t *buffer = k->reader->source.buffer;
+    size_t size = k->reader->source.size;
+    if (segment == v->journal_segment) {
+        ckbi_walk_open(walk, v, buffer, size, segment, v->journal_epoch);
+        walk->stop = walk->known = v->journal_end;
+    } else if (records) {
+        ckbi_walk_open_segment(walk, v, buffer, size, segment);
+        ckbi_check_limit(v, segment, walk);
+    } else {
+        return;
+    }
+    walk->verify = true;
+    ckbi_check_walk(k, walk, segment);
+}
+
+CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
+                      int (*found)(void *context, const ckb_finding *finding), void *context,
+                      ckb_check_report *report)
+{
+    ckbi_checking k;
+    ckbi_fill(&k, 0, sizeof(k));
+    ckbi_fill(report, 0, sizeof(*report));
+    k.volume = volume;
+    k.reader = reader;
+    k.found = found;
+    k.context = context;
+    k.report = report;
+    k.finding = &reader->finding;
+    reader->table_epoch = 0;
+#ifndef CKB_READ_ONLY
+    if (ckbi_writable(volume) == CKB_OK)
+        ckb_sync(volume);
+#endif
+    for (uint32_t i = 0; i < volume->segment_count && !k.stopped; i++)
+        ckbi_check_segment(&k, i);
+    reader->source.have = 0;
+    reader->source.ahead = false;
+    if (report->damage > 0)
+        return CKB_CORRUPT;
+    return report->io_errors > 0 ? CKB_IO : CKB_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>text */
+
+CKB_DEF const char *ckb_version(void)
+{
+    return CKB_VERSION_TEXT;
+}
+
+#ifdef CKB_NO_STATUS_TEXT
+CKB_DEF const char *ckb_status_text(int status)
+{
+    (void)status;
+    return "";
+}
+
+CKB_DEF size_t ckb_fault_text(const ckb_fault *fault, char *text, size_t bytes)
+{
+    (void)fault;
+    if (bytes > 0)
+        text[0] = 0;
+    return 0;
+}
+#else
+CKB_DEF const char *ckb_status_text(int status)
+{
+    static const char *const texts[] = {"ok",
+                                        "I/O error",
+                                        "corrupt",
+                                        "no space",
+                                        "invalid",
+                                        "read-only",
+                                        "failed by an earlier error",
+                                        "too big",
+                                        "not found",
+                                        "deleted",
+                                        "purged",
+                                        "end",
+                                        "in use",
+                                        "exists with other content",
+                                        "unknown format version",
+                                        "gap"};
+    int index = -status;
+    return index >= 0 && index < (int)(sizeof(texts) / sizeof(texts[0])) ? texts[index] : "unknown status";
+}
+
+typedef struct ckbi_text {
+    char *text;
+    size_t bytes, used;
+} ckbi_text;
+
+static CKBI_UNUSED void ckbi_text_add(ckbi_text *t, const char *words)
+{
+    for (; *words && t->used + 1 < t->bytes; words++)
+        t->text[t->used++] = *words;
+}
+
+static CKBI_UNUSED void ckbi_text_number(ckbi_text *t, uint64_t number)
+{
+    char digits[21];
+    size_t at = sizeof(digits) - 1;
+    digits[at] = 0;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    ckbi_text_add(t, digits + at);
+}
+
+/* One message per topic: %s segment, %o offset, %i index, %e expected, %f found, %t status, and the
+ * two halves of a version as %E and %F. */
+static CKBI_UNUSED const char *ckbi_topic_text(int topic)
+{
+    switch (topic) {
+    case CKB_TOPIC_ARGUMENT:
+        return "invalid argument %i: %f, expected %e";
+    case CKB_TOPIC_GEOMETRY:
+        return "geometry: the volume was made with %e, the medium has %f";
+    case CKB_TOPIC_MEMORY:
+        return "memory: %e bytes needed, %f given";
+    case CKB_TOPIC_SEGMENT_HEADER:
+        return "segment %s: in use under epoch %e, its header is missing or damaged (epoch %f found)";
+    case CKB_TOPIC_RECORD:
+        return "segment %s offset %o: %f bytes of records do not verify";
+    case CKB_TOPIC_SUMMARY:
+        return "segment %s offset %o: summary does not verify, records were read instead";
+    case CKB_TOPIC_PAYLOAD:
+        return "segment %s offset %o: payload does not verify";
+    case CKB_TOPIC_JOURNAL:
+        return "journal, segment %s offset %o: %t (expected %e, found %f)";
+    case CKB_TOPIC_VERSION:
+        return "segment %s: format version %F, this library knows %E";
+    case CKB_TOPIC_MEDIUM:
+        return "segment %s offset %o: %t from the medium";
+    case CKB_TOPIC_CONTAINER:
+        return "containers: %t, room for %e";
+    case CKB_TOPIC_CHUNK:
+        return "chunk %i, segment %s offset %o: %t";
+    case CKB_TOPIC_INDEX_FULL:
+        return "index: %t, room for %e chunks";
+    case CKB_TOPIC_TAIL:
+        return "dropped %f bytes at segment %s offset %o: never made durable";
+    default:
+        return "%t";
+    }
+}
+
+static CKBI_UNUSED void ckbi_text_version(ckbi_text *t, uint64_t version)
+{
+    ckbi_text_number(t, version >> 16);
+    ckbi_text_add(t, ".");
+    ckbi_text_number(t, version & 0xFFFF);
+}
+
+static CKBI_UNUSED void ckbi_text_field(ckbi_text *t, const ckb_fault *fault, char field)
+{
+    switch (field) {
+    case 's':
+        if (fault->segment == CKB_NO_SEGMENT)
+            ckbi_text_add(t, "-");
+        else
+            ckbi_text_number(t, fault->segment);
+        break;
+    case 'o':
+        ckbi_text_number(t, fault->offset);
+        break;
+    case 'i':
+        ckbi_text_number(t, fault->index);
+        break;
+    case 'e':
+        ckbi_text_number(t, fault->expected);
+        break;
+    case 'f':
+        ckbi_text_number(t, fault->found);
+        break;
+    case 'E':
+        ckbi_text_version(t, fault->expected);
+        break;
+    case 'F':
+        ckbi_text_version(t, fault->found);
+        break;
+    default:
+        ckbi_text_add(t, ckb_status_text(fault->status));
+        break;
+    }
+}
+
+CKB_DEF size_t ckb_fault_text(const ckb_fault *fault, char *text, size_t bytes)
+{
+    ckbi_text t = {text, bytes, 0};
+    if (bytes == 0)
+        return 0;
+    for (const char *p = ckbi_topic_text(fault->topic); *p; p++) {
+        char letter[2] = {*p, 0};
+        if (*p == '%')
+            ckbi_text_field(&t, fault, *++p);
+        else
+            ckbi_text_add(&t, letter);
+    }
+    text[t.used] = 0;
+    return t.used;
+}
+#endif /* CKB_NO_STATUS_TEXT */
+
+#ifdef CHUNKBENCH_BENCH
+/* --------------------------------------------------------------------------------------------- >>print
+ * Text on its way to a sink: a small buffer, numbers and padding. Nothing here knows libc or a locale. */
+
+typedef struct ckbi_out {
+    const ckb_sink *sink;
+    int status; /* of the sink; sticky */
+    size_t used;
+    size_t cell_used;
+    bool in_cell; /* text is held back in `cell` until its width is known */
+    char cell[96];
+    char text[256];
+} ckbi_out;
+
+static void ckbi_out_start(ckbi_out *out, const ckb_sink *sink)
+{
+    out->sink = sink;
+    out->status = CKB_OK;
+    out->used = 0;
+    out->cell_used = 0;
+    out->in_cell = false;
+}
+
+static int ckbi_out_end(ckbi_out *out)
+{
+    if (out->used != 0 && out->status == CKB_OK)
+        out->status = out->sink->write(out->sink->context, out->text, out->used);
+    out->used = 0;
+    return out->status;
+}
+
+static void ckbi_out_char(ckbi_out *out, char character)
+{
+    if (out->in_cell) {
+        if (out->cell_used < sizeof out->cell)
+            out->cell[out->cell_used++] = character;
+        return;
+    }
+    if (out->used == sizeof out->text)
+        ckbi_out_end(out);
+    out->text[out->used++] = character;
+}
+
+static void ckbi_out_bytes(ckbi_out *out, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        ckbi_out_char(out, text[i]);
+}
+
+static void ckbi_out_text(ckbi_out *out, const char *text)
+{
+    while (*text != '\0')
+        ckbi_out_char(out, *text++);
+}
+
+static void ckbi_out_number(ckbi_out *out, uint64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    while (count > 0)
+        ckbi_out_char(out, digits[--count]);
+}
+
+static void ckbi_out_spaces(ckbi_out *out, size_t count)
+{
+    while (count-- > 0)
+        ckbi_out_char(out, ' ');
+}
+
+static void ckbi_cell_start(ckbi_out *out)
+{
+    out->cell_used = 0;
+    out->in_cell = true;
+}
+
+/* Sends the cell, right aligned in `width` columns (at the left for a negative one), with at least one space.
+ */
+static void ckbi_cell_end(ckbi_out *out, int width)
+{
+    size_t columns = (size_t)(width < 0 ? -width : width);
+    size_t gap = columns > out->cell_used ? columns - out->cell_used : 1;
+    out->in_cell = false;
+    if (width > 0)
+        ckbi_out_spaces(out, gap);
+    ckbi_out_bytes(out, out->cell, out->cell_used);
+    if (width < 0)
+        ckbi_out_spaces(out, gap);
+}
+
+static void ckbi_out_cell(ckbi_out *out, const char *text, int width)
+{
+    ckbi_cell_start(out);
+    ckbi_out_text(out, text);
+    ckbi_cell_end(out, width);
+}
+
+/* A sink over memory: keeps what fits, always terminated. */
+typedef struct ckbi_room {
+    char *text;
+    size_t bytes, used;
+} ckbi_room;
+
+static int ckbi_room_write(void *context, const char *text, size_t bytes)
+{
+    ckbi_room *room = context;
+    size_t fits = room->bytes == 0 ? 0 : (size_t)ckbi_min(bytes, room->bytes - 1 - room->used);
+    ckbi_copy(room->text + room->used, text, fits);
+    room->used += fits;
+    if (room->bytes != 0)
+        room->text[room->used] = '\0';
+    return CKB_OK;
+}
+
+/* A message under construction: out, its sink and the place it goes to. */
+typedef struct ckbi_message {
+    ckbi_out out;
+    ckb_sink sink;
+    ckbi_room room;
+} ckbi_message;
+
+static ckbi_out *ckbi_message_start(ckbi_message *message, char *text, size_t bytes)
+{
+    message->room.text = text;
+    message->room.bytes = bytes;
+    message->room.used = 0;
+    message->sink.context = &message->room;
+    message->sink.write = ckbi_room_write;
+    if (bytes != 0)
+        text[0] = '\0';
+    ckbi_out_start(&message->out, &message->sink);
+    return &message->out;
+}
+
+/* --------------------------------------------------------------------------------------------- >>double
+ * Shortest decimal of a double: digits are made one by one with exact integers (Steele and White; Burger
+ * and Dybvig) until what is left could not name another double. Bounded: 2^1130 fits a ckbi_big. */
+
+typedef struct ckbi_big {
+    uint32_t count; /* limbs in use; the highest is not 0 */
+    uint32_t limb[40];
+} ckbi_big;
+
+static void ckbi_big_set(ckbi_big *big, uint64_t value)
+{
+    big->limb[0] = (uint32_t)value;
+    big->limb[1] = (uint32_t)(value >> 32);
+    big->count = big->limb[1] != 0 ? 2 : big->limb[0] != 0;
+}
+
+static void ckbi_big_multiply(ckbi_big *big, uint32_t factor)
+{
+    uint64_t carry = 0;
+    for (uint32_t i = 0; i < big->count; i++) {
+        carry += (uint64_t)big->limb[i] * factor;
+        big->limb[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    if (carry != 0)
+        big->limb[big->count++] = (uint32_t)carry;
+}
+
+static void ckbi_big_shift(ckbi_big *big, uint32_t bits)
+{
+    for (; bits >= 31; bits -= 31)
+        ckbi_big_multiply(big, UINT32_C(1) << 31);
+    ckbi_big_multiply(big, UINT32_C(1) << bits);
+}
+
+static uint32_t ckbi_big_limb(const ckbi_big *big, uint32_t place)
+{
+    return place < big->count ? big->limb[place] : 0;
+}
+
+/* Compares a + b with c: less than 0, 0 or more than 0. */
+static int ckbi_big_compare_sum(const ckbi_big *a, const ckbi_big *b, const ckbi_big *c)
+{
+    ckbi_big sum;
+    uint32_t limbs = (uint32_t)ckbi_max(ckbi_max(a->count, b->count) + 1, c->count);
+    uint64_t carry = 0;
+    for (uint32_t i = 0; i < limbs; i++) {
+        carry += (uint64_t)ckbi_big_limb(a, i) + ckbi_big_limb(b, i);
+        sum.limb[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+    while (limbs-- > 0)
+        if (sum.limb[limbs] != ckbi_big_limb(c, limbs))
+            return sum.limb[limbs] < ckbi_big_limb(c, limbs) ? -1 : 1;
+    return 0;
+}
+
+static int ckbi_big_compare(const ckbi_big *a, const ckbi_big *b)
+{
+    ckbi_big zero;
+    zero.count = 0;
+    return ckbi_big_compare_sum(a, &zero, b);
+}
+
+/* a -= b, where a is not less than b. */
+static void ckbi_big_subtract(ckbi_big *a, const ckbi_big *b)
+{
+    uint64_t borrow = 0;
+    for (uint32_t i = 0; i < a->count; i++) {
+        uint64_t part = (uint64_t)a->limb[i] - ckbi_big_limb(b, i) - borrow;
+        a->limb[i] = (uint32_t)part;
+        borrow = part >> 63;
+    }
+    while (a->count > 0 && a->limb[a->count - 1] == 0)
+        a->count--;
+}
+
+/* A double as rest / scale, with the distances to half way to its neighbours. */
+typedef struct ckbi_fraction {
+    ckbi_big rest, scale, above, below;
+    bool even; /* half way belongs to this double */
+} ckbi_fraction;
+
+static void ckbi_fraction_set(ckbi_fraction *fraction, uint64_t bits)
+{
+    uint32_t power = (uint32_t)(bits >> 52) & 0x7ff;
+    uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    bool narrow = mantissa == 0 && power > 1; /* the neighbour below is only half as far */
+    mantissa |= power != 0 ? UINT64_C(1) << 52 : 0;
+    power = power != 0 ? power : 1;
+    ckbi_big_set(&fraction->rest, mantissa);
+    ckbi_big_set(&fraction->scale, 1);
+    ckbi_big_set(&fraction->above, 1);
+    ckbi_big_set(&fraction->below, 1);
+    ckbi_big_shift(&fraction->rest, narrow ? 2 : 1);
+    ckbi_big_shift(&fraction->scale, narrow ? 2 : 1);
+    ckbi_big_shift(&fraction->above, narrow ? 1 : 0);
+    if (power >= 1075) {
+        ckbi_big_shift(&fraction->rest, power - 1075);
+        ckbi_big_shift(&fraction->above, power - 1075);
+        ckbi_big_shift(&fraction->below, power - 1075);
+    } else {
+        ckbi_big_shift(&fraction->scale, 1075 - power);
+    }
+    fraction->even = (mantissa & 1) == 0;
+}
+
+static void ckbi_fraction_times_ten(ckbi_fraction *fraction)
+{
+    ckbi_big_multiply(&fraction->rest, 10);
+    ckbi_big_multiply(&fraction->above, 10);
+    ckbi_big_multiply(&fraction->below, 10);
+}
+
+static bool ckbi_fraction_reaches_scale(const ckbi_fraction *fraction)
+{
+    int order = ckbi_big_compare_sum(&fraction->rest, &fraction->above, &fraction->scale);
+    return order > 0 || (order == 0 && fraction->even);
+}
+
+/* Scales to 0.1 <= value < 1; returns the power of ten taken out. */
+static int ckbi_fraction_normalize(ckbi_fraction *fraction)
+{
+    int power = 0;
+    while (ckbi_fraction_reaches_scale(fraction)) {
+        ckbi_big_multiply(&fraction->scale, 10);
+        power++;
+    }
+    for (;;) {
+        ckbi_fraction trial = *fraction;
+        ckbi_fraction_times_ten(&trial);
+        if (ckbi_fraction_reaches_scale(&trial))
+            return power;
+        *fraction = trial;
+        power--;
+    }
+}
+
+/* The digits of a positive double; the value is 0.DIGITS times ten to the power of *power. */
+static uint32_t ckbi_double_digits(uint64_t bits, char digits[20], int *power)
+{
+    ckbi_fraction fraction;
+    uint32_t count = 0;
+    ckbi_fraction_set(&fraction, bits);
+    *power = ckbi_fraction_normalize(&fraction);
+    for (;;) {
+        char digit = '0';
+        int low;
+        bool stop_low, stop_high;
+        ckbi_fraction_times_ten(&fraction);
+        while (ckbi_big_compare(&fraction.rest, &fraction.scale) >= 0) {
+            ckbi_big_subtract(&fraction.rest, &fraction.scale);
+            digit++;
+        }
+        low = ckbi_big_compare(&fraction.rest, &fraction.below);
+        stop_low = low < 0 || (low == 0 && fraction.even);
+        stop_high = ckbi_fraction_reaches_scale(&fraction);
+        if (stop_high && stop_low)
+            stop_high = ckbi_big_compare_sum(&fraction.rest, &fraction.rest, &fraction.scale) >= 0;
+        digits[count++] = (char)(digit + (stop_high ? 1 : 0));
+        if (stop_low || stop_high || count == 17)
+            return count;
+    }
+}
+
+static bool ckbi_is_finite(double value)
+{
+    double difference = value - value;
+    return difference == 0.0;
+}
+
+CKB_DEF size_t ckb_double_text(double value, char text[CKB_DOUBLE_TEXT_BYTES])
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, CKB_DOUBLE_TEXT_BYTES);
+    char digits[20];
+    uint64_t bits;
+    int power = 0;
+    uint32_t count = 0;
+    bool scientific;
+    ckbi_copy(&bits, &value, sizeof bits);
+    if (ckbi_is_finite(value) && value != 0.0) {
+        if (value < 0.0)
+            ckbi_out_char(out, '-');
+        count = ckbi_double_digits(bits & (UINT64_MAX >> 1), digits, &power);
+    }
+    /* Java's bounds for plain notation: 0.001 up to 10^7. */
+    scientific = count != 0 && (power < -2 || power > 7);
+    if (scientific) {
+        ckbi_out_char(out, digits[0]);
+    } else if (power <= 0) {
+        ckbi_out_char(out, '0');
+    } else {
+        for (int i = 0; i < power; i++)
+            ckbi_out_char(out, i < (int)count ? digits[i] : '0');
+    }
+    ckbi_out_char(out, '.');
+    for (int i = scientific ? 0 : power; !scientific && i < 0; i++)
+        ckbi_out_char(out, '0');
+    for (int i = scientific ? 1 : power > 0 ? power : 0; i < (int)count; i++)
+        ckbi_out_char(out, digits[i]);
+    if ((int)count <= (scientific ? 1 : power > 0 ? power : 0))
+        ckbi_out_char(out, '0');
+    if (scientific) {
+        ckbi_out_text(out, power - 1 < 0 ? "E-" : "E");
+        ckbi_out_number(out, (uint64_t)(power - 1 < 0 ? 1 - power : power - 1));
+    }
+    ckbi_out_end(out);
+    return message.room.used;
+}
+
+/* --------------------------------------------------------------------------------------------- >>units
+ * Numbers for people and for machines. What is undefined is "-" or null; that is decided by the caller. */
+
+static void ckbi_out_double(ckbi_out *out, double value)
+{
+    char text[CKB_DOUBLE_TEXT_BYTES];
+    ckb_double_text(value, text);
+    ckbi_out_text(out, text);
+}
+
+/* With a fixed number of decimals, rounded half up. */
+static void ckbi_out_fixed(ckbi_out *out, double value, unsigned decimals)
+{
+    uint64_t scale = 1, scaled;
+    for (unsigned i = 0; i < decimals; i++)
+        scale *= 10;
+    if (!ckbi_is_finite(value)) {
+        ckbi_out_char(out, '-');
+        return;
+    }
+    if (value < 0.0)
+        ckbi_out_char(out, '-');
+    value = value < 0.0 ? -value : value;
+    if (value >= 1e18 / (double)scale) {
+        ckbi_out_double(out, value);
+        return;
+    }
+    scaled = (uint64_t)(value * (double)scale + 0.5);
+    ckbi_out_number(out, scaled / scale);
+    if (decimals == 0)
+        return;
+    ckbi_out_char(out, '.');
+    for (scale /= 10; scale != 0; scale /= 10)
+        ckbi_out_char(out, (char)('0' + scaled / scale % 10));
+}
+
+/* Three significant digits, never fewer before the dot. */
+static void ckbi_out_three(ckbi_out *out, double value)
+{
+    double size = value < 0.0 ? -value : value;
+    ckbi_out_fixed(out, value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3);
+}
+
+typedef struct ckbi_unit {
+    const char *name;
+    uint64_t size;
+} ckbi_unit;
+
+static const ckbi_unit ckbi_duration_units[] = {{"h", UINT64_C(3600000000000)},
+                                                {"m", UINT64_C(60000000000)},
+                                                {"s", 1000000000},
+                                                {"ms", 1000000},
+                                                {"us", 1000},
+                                                {"ns", 1}};
+static const ckbi_unit ckbi_size_units[] = {
+    {"T", UINT64_C(1) << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}};
+
+/* "1.23 ms", in the unit that shows three digits; seconds are the largest. */
+static void ckbi_out_duration(ckbi_out *out, uint64_t duration_ns)
+{
+    const ckbi_unit *unit = &ckbi_duration_units[2];
+    while (unit->size > 1 && duration_ns < unit->size)
+        unit++;
+    if (unit->size == 1)
+        ckbi_out_number(out, duration_ns);
+    else
+        ckbi_out_three(out, (double)duration_ns / (double)unit->size);
+    ckbi_out_char(out, ' ');
+    ckbi_out_text(out, unit->name);
+}
+
+/* "4 MiB" where that is exact, two decimals from 1 MiB on, bytes otherwise. */
+static void ckbi_out_size(ckbi_out *out, uint64_t size_bytes)
+{
+    for (size_t i = 0; i < sizeof ckbi_size_units / sizeof ckbi_size_units[0]; i++) {
+        const ckbi_unit *unit = &ckbi_size_units[i];
+        bool exact = size_bytes % unit->size == 0;
+        if (size_bytes < unit->size || (!exact && unit->size < (1 << 20)))
+            continue;
+        ckbi_out_fixed(out, (double)size_bytes / (double)unit->size, exact ? 0 : 2);
+        ckbi_out_char(out, ' ');
+        ckbi_out_text(out, unit->name);
+        ckbi_out_text(out, "iB");
+        return;
+    }
+    ckbi_out_number(out, size_bytes);
+    ckbi_out_text(out, " B");
+}
+
+/* The shortest exact form of those that the parser below takes: "64K", "1500ms". */
+static void ckbi_out_exact(ckbi_out *out, uint64_t number, const ckbi_unit *units, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (number == 0 || number % units[i].size != 0)
+            continue;
+        ckbi_out_number(out, number / units[i].size);
+        ckbi_out_text(out, units[i].name);
+        return;
+    }
+    ckbi_out_number(out, number);
+}
+
+static double ckbi_sqrt(double value)
+{
+    double root = value > 1.0 ? value : 1.0;
+    if (!(value > 0.0))
+        return 0.0;
+    /* From above Newton's steps fall until rounding ends it; 2^1024 takes some 520 halvings at most. */
+    for (unsigned i = 0; i < 600; i++) {
+        double next = 0.5 * (root + value / root);
+        if (!(next < root))
+            break;
+        root = next;
+    }
+    return root;
+}
+
+/* --------------------------------------------------------------------------------------------- >>histogram */
+
+/* 128-bit arithmetic in two halves, modulo 2^128. */
+typedef struct ckbi_wide {
+    uint64_t low, high;
+} ckbi_wide;
+
+static ckbi_wide ckbi_wide_product(uint64_t a, uint64_t b)
+{
+    uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
+    uint64_t low = a_low * b_low;
+    uint64_t middle = a_high * b_low + (low >> 32);
+    uint64_t other = a_low * b_high + (uint32_t)middle;
+    ckbi_wide product = {other << 32 | (uint32_t)low, a_high * b_high + (middle >> 32) + (other >> 32)};
+    return product;
+}
+
+static ckbi_wide ckbi_wide_sum(ckbi_wide a, ckbi_wide b)
+{
+    ckbi_wide sum = {a.low + b.low, a.high + b.high};
+    sum.high += sum.low < a.low;
+    return sum;
+}
+
+static ckbi_wide ckbi_wide_difference(ckbi_wide a, ckbi_wide b)
+{
+    ckbi_wide difference = {a.low - b.low, a.high - b.high};
+    difference.high -= a.low < b.low;
+    return difference;
+}
+
+static double ckbi_wide_double(ckbi_wide value)
+{
+    return (double)value.high * 18446744073709551616.0 + (double)value.low;
+}
+
+/* Half a bucket is at most 1/1024, 1/128 or 1/16 of its value. */
+static uint32_t ckbi_histogram_sub_bits(unsigned digits)
+{
+    return digits == 1 ? 3 : digits == 2 ? 6 : digits == 3 || digits == 0 ? 9 : 0;
+}
+
+static uint32_t ckbi_histogram_bucket_count(uint32_t sub_bits)
+{
+    return (CKB_HISTOGRAM_BITS + 1 - sub_bits) << sub_bits;
+}
+
+static uint32_t ckbi_highest_bit(uint64_t value)
+{
+#if defined(__GNUC__)
+    return 63u - (uint32_t)__builtin_clzll(value);
+#else
+    uint32_t bit = 0;
+    while (value >>= 1)
+        bit++;
+    return bit;
+#endif
+}
+
+/* Below 2^(sub_bits + 1) each value has its own bucket; above, each power of two has 2^sub_bits. */
+static uint32_t ckbi_histogram_place(uint32_t sub_bits, uint64_t value)
+{
+    uint32_t shift;
+    if (value >> (sub_bits + 1) == 0)
+        return (uint32_t)value;
+    shift = ckbi_highest_bit(value) - sub_bits;
+    return (shift << sub_bits) + (uint32_t)(value >> shift);
+}
+
+static uint64_t ckbi_histogram_middle(uint32_t sub_bits, uint32_t place)
+{
+    uint32_t shift;
+    if (place >> (sub_bits + 1) == 0)
+        return place;
+    shift = (place >> sub_bits) - 1;
+    return ((uint64_t)(place - (shift << sub_bits)) << shift) + ((UINT64_C(1) << shift) - 1) / 2;
+}
+
+CKB_DEF size_t ckb_histogram_memory(unsigned digits)
+{
+    uint32_t sub_bits = ckbi_histogram_sub_bits(digits);
+    return sub_bits == 0 ? 0 : ckbi_histogram_bucket_count(sub_bits) * sizeof(uint64_t);
+}
+
+CKB_DEF int ckb_histogram_init(ckb_histogram *histogram, unsigned digits, void *memory, size_t bytes)
+{
+    size_t needed = ckb_histogram_memory(digits);
+    if (needed == 0 || bytes < needed)
+        return CKB_INVALID;
+    ckbi_fill(histogram, 0, sizeof *histogram);
+    ckbi_fill(memory, 0, needed);
+    histogram->buckets = memory;
+    histogram->sub_bits = ckbi_histogram_sub_bits(digits);
+    histogram->bucket_count = ckbi_histogram_bucket_count(histogram->sub_bits);
+    histogram->min = UINT64_MAX;
+    return CKB_OK;
+}
+
+CKB_DEF void ckb_histogram_add(ckb_histogram *histogram, uint64_t value_ns)
+{
+    const uint64_t top = (UINT64_C(1) << CKB_HISTOGRAM_BITS) - 1;
+    ckbi_wide squares = {histogram->squares_low, histogram->squares_high};
+    ckbi_wide square = {value_ns * value_ns, 0};
+    if (value_ns >> 32 != 0)
+        square = ckbi_wide_product(value_ns, value_ns);
+    squares = ckbi_wide_sum(squares, square);
+    histogram->squares_low = squares.low;
+    histogram->squares_high = squares.high;
+    histogram->buckets[ckbi_histogram_place(histogram->sub_bits, value_ns < top ? value_ns : top)]++;
+    histogram->count++;
+    histogram->sum += value_ns;
+    if (value_ns < histogram->min)
+        histogram->min = value_ns;
+    if (value_ns > histogram->max)
+        histogram->max = value_ns;
+}
+
+CKB_DEF int ckb_histogram_merge(ckb_histogram *histogram, const ckb_histogram *other)
+{
+    ckbi_wide squares = {histogram->squares_low, histogram->squares_high};
+    ckbi_wide others = {other->squares_low, other->squares_high};
+    if (histogram->sub_bits != other->sub_bits)
+        return CKB_INVALID;
+    if (other->count == 0)
+        return CKB_OK;
+    for (uint32_t i = 0; i < histogram->bucket_count; i++)
+        histogram->buckets[i] += other->buckets[i];
+    squares = ckbi_wide_sum(squares, others);
+    histogram->squares_low = squares.low;
+    histogram->squares_high = squares.high;
+    histogram->count += other->count;
+    histogram->sum += other->sum;
+    histogram->min = ckbi_min(histogram->min, other->min);
+    histogram->max = ckbi_max(histogram->max, other->max);
+    return CKB_OK;
+}
+
+CKB_DEF uint64_t ckb_histogram_percentile(const ckb_histogram *histogram, uint32_t per_100000)
+{
+    /* count = 100000 * whole + part: the rank without a product that could overflow. */
+    uint64_t whole = histogram->count / 100000, part = histogram->count % 100000;
+    uint64_t rank = whole * per_100000 + (part * per_100000 + 99999) / 100000;
+    uint64_t seen = 0, value;
+    if (histogram->count == 0)
+        return 0;
+    rank = rank == 0 ? 1 : ckbi_min(rank, histogram->count);
+    for (uint32_t place = 0; place < histogram->bucket_count; place++) {
+        seen += histogram->buckets[place];
+        if (seen < rank)
+            continue;
+        value = ckbi_histogram_middle(histogram->sub_bits, place);
+        return ckbi_max(histogram->min, ckbi_min(value, histogram->max));
+    }
+    return histogram->max;
+}
+
+CKB_DEF void ckb_histogram_latency(const ckb_histogram *histogram, ckb_latency *latency)
+{
+    uint64_t mean, rest;
+    double part;
+    ckbi_wide squares = {histogram->squares_low, histogram->squares_high};
+    ckbi_fill(latency, 0, sizeof *latency);
+    latency->count = histogram->count;
+    if (histogram->count == 0)
+        return;
+    latency->min = histogram->min;
+    latency->max = histogram->max;
+    latency->p50 = ckb_histogram_percentile(histogram, 50000);
+    latency->p75 = ckb_histogram_percentile(histogram, 75000);
+    latency->p95 = ckb_histogram_percentile(histogram, 95000);
+    latency->p98 = ckb_histogram_percentile(histogram, 98000);
+    latency->p99 = ckb_histogram_percentile(histogram, 99000);
+    latency->p999 = ckb_histogram_percentile(histogram, 99900);
+    mean = histogram->sum / histogram->count;
+    rest = histogram->sum % histogram->count;
+    part = (double)rest / (double)histogram->count;
+    latency->mean = (double)mean + part;
+    /* The sum of (value - whole mean)^2 in integers: squares - 2 mean sum + count mean^2. Nothing cancels. */
+    squares = ckbi_wide_difference(squares, ckbi_wide_product(mean, histogram->sum));
+    squares = ckbi_wide_difference(squares, ckbi_wide_product(mean, rest));
+    latency->stddev = ckbi_sqrt(ckbi_wide_double(squares) / (double)histogram->count - part * part);
+}
+
+/* --------------------------------------------------------------------------------------------- >>meter */
+
+#define CKBI_METER_TICK_NS UINT64_C(5000000000)
+
+/* 1 - exp(-5/60/k) for k = 1, 5, 15 */
+static const double ckbi_meter_alpha[3] = {0.07995558537067671, 0.01652854617838251, 0.005540151995103271};
+
+CKB_DEF void ckb_meter_start(ckb_meter *meter, uint64_t now_ns)
+{
+    ckbi_fill(meter, 0, sizeof *meter);
+    meter->start_ns = now_ns;
+    meter->tick_ns = now_ns;
+}
+
+static void ckbi_meter_tick(ckb_meter *meter)
+{
+    double instant = (double)meter->uncounted / (double)CKBI_METER_TICK_NS;
+    meter->uncounted = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        /* Through volatile: a fused multiply-add would change the last digit. */
+        volatile double step = ckbi_meter_alpha[i] * (instant - meter->rate[i]);
+        meter->rate[i] = meter->ticked ? meter->rate[i] + step : instant;
+    }
+    meter->ticked = true;
+}
+
+static void ckbi_meter_advance(ckb_meter *meter, uint64_t now_ns)
+{
+    uint64_t age = now_ns > meter->tick_ns ? now_ns - meter->tick_ns : 0;
+    if (age <= CKBI_METER_TICK_NS)
+        return;
+    meter->tick_ns = now_ns - age % CKBI_METER_TICK_NS;
+    /* After 10,000 ticks without events (14 hours) every rate is far below one event per year. */
+    for (uint64_t ticks = ckbi_min(age / CKBI_METER_TICK_NS, 10000); ticks > 0; ticks--)
+        ckbi_meter_tick(meter);
+}
+
+CKB_DEF void ckb_meter_mark(ckb_meter *meter, uint64_t now_ns, uint64_t events)
+{
+    ckbi_meter_advance(meter, now_ns);
+    meter->count += events;
+    meter->uncounted += events;
+}
+
+CKB_DEF double ckb_meter_rates(ckb_meter *meter, uint64_t now_ns, double rates[3])
+{
+    uint64_t elapsed_ns = now_ns > meter->start_ns ? now_ns - meter->start_ns : 0;
+    ckbi_meter_advance(meter, now_ns);
+    for (unsigned i = 0; i < 3; i++)
+        rates[i] = meter->rate[i] * 1e9;
+    if (meter->count == 0 || elapsed_ns == 0)
+        return 0.0;
+    return (double)meter->count / (double)elapsed_ns * 1e9;
+}
+
+/* --------------------------------------------------------------------------------------------- >>pattern
+ * Incompressible content that can be made again from seed, thread and index. A pool of random words is
+ * xored with a random word per 16 KiB of each chunk: inside a chunk nothing repeats, and no two chunks
+ * share eight bytes other than by chance, so neither compression nor deduplication helps. It runs at
+ * the speed of a copy. */
+
+#define CKBI_POOL_BYTES 16384u
+#define CKBI_POOL_WORDS (CKBI_POOL_BYTES / 8u)
+#define CKBI_POOL_STEP 64u
+
+typedef struct ckbi_pattern {
+    uint64_t seed;
+    uint64_t pool[CKBI_POOL_WORDS];
+} ckbi_pattern;
+
+/* splitmix64's output function: a bijection that changes half of the bits for any change. */
+static uint64_t ckbi_mix(uint64_t value)
+{
+    value += UINT64_C(0x9E3779B97F4A7C15);
+    value = (value ^ value >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    value = (value ^ value >> 27) * UINT64_C(0x94D049BB133111EB);
+    return value ^ value >> 31;
+}
+
+static void ckbi_pattern_set(ckbi_pattern *pattern, uint64_t seed)
+{
+    pattern->seed = ckbi_mix(seed);
+    for (uint32_t i = 0; i < CKBI_POOL_WORDS; i++)
+        pattern->pool[i] = ckbi_mix(pattern->seed + i * UINT64_C(0x9E3779B97F4A7C15));
+}
+
+/* One cache line. All loads stand before all stores: with one after the other the compiler, which cannot
+ * know that they do not overlap, makes it three times as slow. */
+static void ckbi_pattern_step(const uint64_t *words, uint64_t key, uint8_t *data)
+{
+    uint64_t a = words[0] ^ key, b = words[1] ^ key, c = words[2] ^ key, d = words[3] ^ key;
+    uint64_t e = words[4] ^ key, f = words[5] ^ key, g = words[6] ^ key, h = words[7] ^ key;
+    ckbi_copy(data, &a, 8);
+    ckbi_copy(data + 8, &b, 8);
+    ckbi_copy(data + 16, &c, 8);
+    ckbi_copy(data + 24, &d, 8);
+    ckbi_copy(data + 32, &e, 8);
+    ckbi_copy(data + 40, &f, 8);
+    ckbi_copy(data + 48, &g, 8);
+    ckbi_copy(data + 56, &h, 8);
+}
+
+static void ckbi_pattern_fill(const ckbi_pattern *pattern, uint32_t thread, uint64_t index, uint8_t *data,
+                              uint64_t bytes)
+{
+    uint64_t key = ckbi_mix(pattern->seed ^ ckbi_mix(index ^ (uint64_t)thread << 48));
+    while (bytes > 0) {
+        uint64_t piece = ckbi_min(bytes, CKBI_POOL_BYTES);
+        uint32_t done = 0;
+        for (; done + CKBI_POOL_STEP <= piece; done += CKBI_POOL_STEP)
+            ckbi_pattern_step(pattern->pool + done / 8, key, data + done);
+        for (; done < piece; done++)
+            data[done] = (uint8_t)((pattern->pool[done / 8] ^ key) >> done % 8 * 8);
+        data += piece;
+        bytes -= piece;
+        key = ckbi_mix(key);
+    }
+}
+
+/* --------------------------------------------------------------------------------------------- >>options */
+
+typedef enum ckbi_parse {
+    CKBI_PARSE_OK,
+    CKBI_PARSE_BAD,  /* not of this kind at all */
+    CKBI_PARSE_RANGE /* of this kind, but too small or too large */
+} ckbi_parse;
+
+/* Part of an argument, not terminated. */
+typedef struct ckbi_span {
+    const char *text;
+    size_t bytes;
+} ckbi_span;
+
+static ckbi_span ckbi_span_of(const char *text)
+{
+    ckbi_span span = {text, 0};
+    while (text[span.bytes] != '\0')
+        span.bytes++;
+    return span;
+}
+
+static bool ckbi_span_is(ckbi_span span, const char *text)
+{
+    ckbi_span other = ckbi_span_of(text);
+    return span.bytes == other.bytes && ckbi_compare(span.text, other.text, span.bytes) == 0;
+}
+
+static bool ckbi_text_is(const char *a, const char *b)
+{
+    return ckbi_span_is(ckbi_span_of(a), b);
+}
+
+/* Cuts the part before `separator` off the front of *rest. */
+static ckbi_span ckbi_span_cut(ckbi_span *rest, char separator)
+{
+    ckbi_span head = {rest->text, 0};
+    while (head.bytes < rest->bytes && rest->text[head.bytes] != separator)
+        head.bytes++;
+    if (head.bytes < rest->bytes) {
+        rest->text += head.bytes + 1;
+        rest->bytes -= head.bytes + 1;
+    } else {
+        rest->text += head.bytes;
+        rest->bytes = 0;
+    }
+    return head;
+}
+
+static bool ckbi_is_digit(char character)
+{
+    return character >= '0' && character <= '9';
+}
+
+/* Takes leading digits off *span. Values beyond 2^64 - 1 are CKBI_PARSE_RANGE. */
+static ckbi_parse ckbi_take_digits(ckbi_span *span, uint64_t *number)
+{
+    ckbi_parse result = CKBI_PARSE_OK;
+    size_t taken = 0;
+    *number = 0;
+    while (taken < span->bytes && ckbi_is_digit(span->text[taken])) {
+        uint64_t digit = (uint64_t)(span->text[taken++] - '0');
+        if (*number > (UINT64_MAX - digit) / 10)
+            result = CKBI_PARSE_RANGE;
+        else
+            *number = *number * 10 + digit;
+    }
+    span->text += taken;
+    span->bytes -= taken;
+    return taken == 0 ? CKBI_PARSE_BAD : result;
+}
+
+/* K, M, G, T in either case, with or without "B" or "iB" behind it. */
+static ckbi_parse ckbi_parse_size(ckbi_span span, uint64_t *number)
+{
+    ckbi_parse result = ckbi_take_digits(&span, number);
+    uint64_t factor = 1;
+    if (result == CKBI_PARSE_BAD || span.bytes == 0)
+        return result;
+    for (size_t i = 0; i < sizeof ckbi_size_units / sizeof ckbi_size_units[0]; i++)
+        if ((span.text[0] & ~0x20) == ckbi_size_units[i].name[0])
+            factor = ckbi_size_units[i].size;
+    if (factor != 1) {
+        span.text++;
+        span.bytes--;
+    }
+    if (span.bytes != 0 && !ckbi_span_is(span, "B") && !(factor != 1 && ckbi_span_is(span, "iB")))
+        return CKBI_PARSE_BAD;
+    if (*number > UINT64_MAX / factor)
+        return CKBI_PARSE_RANGE;
+    *number *= factor;
+    return result;
+}
+
+/* number * unit plus the fraction that follows a dot in *span. Digits below one are dropped. */
+static ckbi_parse ckbi_take_fraction(ckbi_span *span, uint64_t unit, uint64_t *fraction)
+{
+    uint64_t divisor = 1;
+    *fraction = 0;
+    if (span->bytes == 0 || span->text[0] != '.')
+        return CKBI_PARSE_OK;
+    span->text++;
+    span->bytes--;
+    if (span->bytes == 0 || !ckbi_is_digit(span->text[0]))
+        return CKBI_PARSE_BAD;
+    while (span->bytes != 0 && ckbi_is_digit(span->text[0])) {
+        divisor = divisor <= UINT64_MAX / 10 ? divisor * 10 : UINT64_MAX;
+        *fraction += (uint64_t)(span->text[0] - '0') * unit / divisor;
+        span->text++;
+        span->bytes--;
+    }
+    return CKBI_PARSE_OK;
+}
+
+static ckbi_parse ckbi_scale(ckbi_parse result, uint64_t unit, uint64_t fraction, uint64_t *number)
+{
+    if (result != CKBI_PARSE_OK || *number > (UINT64_MAX - fraction) / unit)
+        return CKBI_PARSE_RANGE;
+    *number = *number * unit + fraction;
+    return CKBI_PARSE_OK;
+}
+
+static ckbi_parse ckbi_parse_duration(ckbi_span span, uint64_t *number)
+{
+    ckbi_parse result = ckbi_take_digits(&span, number);
+    ckbi_span start = span;
+    uint64_t fraction;
+    if (result == CKBI_PARSE_BAD || ckbi_take_fraction(&span, 1, &fraction) == CKBI_PARSE_BAD)
+        return CKBI_PARSE_BAD;
+    for (size_t i = 0; i < sizeof ckbi_duration_units / sizeof ckbi_duration_units[0]; i++) {
+        if (!ckbi_span_is(span, ckbi_duration_units[i].name))
+            continue;
+        (void)ckbi_take_fraction(&start, ckbi_duration_units[i].size, &fraction);
+        return ckbi_scale(result, ckbi_duration_units[i].size, fraction, number);
+    }
+    return CKBI_PARSE_BAD;
+}
+
+static ckbi_parse ckbi_parse_rate(ckbi_span span, uint64_t *number)
+{
+    uint64_t fraction;
+    ckbi_parse result = ckbi_take_digits(&span, number);
+    if (result == CKBI_PARSE_BAD || ckbi_take_fraction(&span, 1000, &fraction) == CKBI_PARSE_BAD ||
+        span.bytes != 0)
+        return CKBI_PARSE_BAD;
+    return ckbi_scale(result, 1000, fraction, number);
+}
+
+/* Finds `span` among "a|b|c". */
+static bool ckbi_find_choice(const char *choices, ckbi_span span, uint64_t *place)
+{
+    ckbi_span rest = ckbi_span_of(choices);
+    for (*place = 0; rest.bytes != 0; (*place)++) {
+        ckbi_span choice = ckbi_span_cut(&rest, '|');
+        if (choice.bytes == span.bytes && ckbi_compare(choice.text, span.text, span.bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* One value of any kind that has a number. */
+static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, uint64_t *number, bool *chosen)
+{
+    ckbi_parse result;
+    *chosen = false;
+    switch (option->kind) {
+    case CKB_OPTION_SIZE:
+        result = ckbi_parse_size(span, number);
+        break;
+    case CKB_OPTION_DURATION:
+        result = ckbi_parse_duration(span, number);
+        break;
+    case CKB_OPTION_RATE:
+        result = ckbi_parse_rate(span, number);
+        break;
+    case CKB_OPTION_CHOICE:
+        *chosen = ckbi_find_choice(option->choices, span, number);
+        if (*chosen)
+            return CKBI_PARSE_OK;
+        if (option->max == 0)
+            return CKBI_PARSE_BAD;
+        result = ckbi_take_digits(&span, number);
+        result = span.bytes != 0 ? CKBI_PARSE_BAD : result;
+        break;
+    default:
+        result = ckbi_take_digits(&span, number);
+        result = span.bytes != 0 ? CKBI_PARSE_BAD : result;
+        break;
+    }
+    if (result == CKBI_PARSE_OK && (*number < option->min || *number > option->max))
+        return CKBI_PARSE_RANGE;
+    return result;
+}
+
+/* A number as the option would take it. */
+static void ckbi_out_option_number(ckbi_out *out, const ckb_option *option, uint64_t number)
+{
+    if (option->kind == CKB_OPTION_SIZE)
+        ckbi_out_exact(out, number, ckbi_size_units, sizeof ckbi_size_units / sizeof ckbi_size_units[0]);
+    else if (option->kind == CKB_OPTION_DURATION)
+        ckbi_out_exact(out, number, ckbi_duration_units,
+                       sizeof ckbi_duration_units / sizeof ckbi_duration_units[0]);
+    else if (option->kind == CKB_OPTION_RATE && number % 1000 != 0)
+        ckbi_out_fixed(out, (double)number / 1000.0, 3);
+    else
+        ckbi_out_number(out, option->kind == CKB_OPTION_RATE ? number / 1000 : number);
+}
+
+static void ckbi_out_bounds(ckbi_out *out, const ckb_option *option)
+{
+    if (option->kind == CKB_OPTION_CHOICE) {
+        ckbi_span rest = ckbi_span_of(option->choices);
+        while (rest.bytes != 0) {
+            ckbi_span choice = ckbi_span_cut(&rest, '|');
+            ckbi_out_bytes(out, choice.text, choice.bytes);
+            ckbi_out_text(out, rest.bytes != 0 ? ", " : option->max != 0 ? " or " : "");
+        }
+        if (option->max == 0)
+            return;
+    }
+    if (option->kind == CKB_OPTION_TEXT) {
+        ckbi_out_text(out, "at most ");
+        ckbi_out_number(out, option->max);
+        ckbi_out_text(out, " bytes");
+        return;
+    }
+    ckbi_out_option_number(out, option, option->min);
+    ckbi_out_text(out, " to ");
+    ckbi_out_option_number(out, option, option->max);
+}
+
+/* Quotes what the user typed: at most 40 bytes, control characters as '?'. */
+static void ckbi_out_quoted(ckbi_out *out, ckbi_span span)
+{
+    ckbi_out_char(out, '"');
+    for (size_t i = 0; i < span.bytes && i < 40; i++)
+        ckbi_out_char(out, (unsigned char)span.text[i] < 0x20 || span.text[i] == 0x7f ? '?' : span.text[i]);
+    ckbi_out_text(out, span.bytes > 40 ? "...\"" : "\"");
+}
+
+static const char *ckbi_kind_text(uint8_t kind)
+{
+    switch (kind) {
+    case CKB_OPTION_SIZE:
+        return " is not a size (digits, then K, M, G or T; ";
+    case CKB_OPTION_DURATION:
+        return " is not a duration (digits, then ns, us, ms, s, m or h; ";
+    case CKB_OPTION_RATE:
+        return " is not a rate (per second; ";
+    case CKB_OPTION_CHOICE:
+        return " is not known (";
+    default:
+        return " is not a count (digits; ";
+    }
+}
+
+/* `--size: "0" is out of range (1 to 1G)` */
+static int ckbi_refuse_value(ckbi_out *out, const ckb_option *option, ckbi_span span, ckbi_parse why)
+{
+    ckbi_out_text(out, "--");
+    ckbi_out_text(out, option->name);
+    ckbi_out_text(out, ": ");
+    ckbi_out_quoted(out, span);
+    ckbi_out_text(out, why == CKBI_PARSE_RANGE ? " is out of range (" : ckbi_kind_text(option->kind));
+    ckbi_out_bounds(out, option);
+    ckbi_out_char(out, ')');
+    ckbi_out_end(out);
+    return CKB_INVALID;
+}
+
+static int ckbi_refuse(ckbi_out *out, ckbi_span name, const char *before, const char *after)
+{
+    ckbi_out_text(out, before);
+    ckbi_out_bytes(out, name.text, (size_t)ckbi_min(name.bytes, 40));
+    ckbi_out_text(out, after);
+    ckbi_out_end(out);
+    return CKB_INVALID;
+}
+
+static int ckbi_option_set_text(const ckb_option *option, ckb_option_value *value, const char *text,
+                                ckbi_out *out)
+{
+    ckbi_span rest = ckbi_span_of(text);
+    value->text = text;
+    value->count = 0;
+    if (option->kind == CKB_OPTION_TEXT) {
+        if (rest.bytes < option->min || rest.bytes > option->max)
+            return ckbi_refuse_value(out, option, rest, CKBI_PARSE_RANGE);
+        value->count = 1;
+        return CKB_OK;
+    }
+    for (bool more = true; more; value->count++) {
+        size_t before = rest.bytes;
+        ckbi_span item = option->list ? ckbi_span_cut(&rest, ',') : rest;
+        ckbi_parse result;
+        more = option->list && item.bytes < before;
+        if (value->count == CKB_OPTION_LIST_MAX)
+            return ckbi_refuse(out, ckbi_span_of(option->name), "--", ": more than 32 values in the list");
+        result = ckbi_parse_number(option, item, &value->number[value->count], &value->chosen[value->count]);
+        if (result != CKBI_PARSE_OK)
+            return ckbi_refuse_value(out, option, item, result);
+    }
+    return CKB_OK;
+}
+
+CKB_DEF void ckb_options_defaults(const ckb_option_set *set)
+{
+    ckbi_message message;
+    char text[8];
+    for (uint32_t i = 0; i < set->count; i++) {
+        ckbi_fill(&set->values[i], 0, sizeof set->values[i]);
+        if (set->options[i].standard != NULL)
+            (void)ckbi_option_set_text(&set->options[i], &set->values[i], set->options[i].standard,
+                                       ckbi_message_start(&message, text, sizeof text));
+    }
+}
+
+/* The state of one pass over the arguments. */
+typedef struct ckbi_arguments {
+    const ckb_option_set *sets;
+    uint32_t set_count;
+    int count, at;
+    const char *const *texts;
+    ckbi_out *out;
+} ckbi_arguments;
+
+/* By name, or by letter when `letter` is not 0. */
+static const ckb_option *ckbi_option_find(const ckbi_arguments *arguments, ckbi_span name, char letter,
+                                          ckb_option_value **value)
+{
+    for (uint32_t s = 0; s < arguments->set_count; s++) {
+        const ckb_option_set *set = &arguments->sets[s];
+        for (uint32_t i = 0; i < set->count; i++) {
+            const ckb_option *option = &set->options[i];
+            if (letter != '\0' ? option->letter != letter : !ckbi_span_is(name, option->name))
+                continue;
+            *value = &set->values[i];
+            return option;
+        }
+    }
+    return NULL;
+}
+
+/* Handles the option at arguments->at: "--name", "--name=value", "-x" or "-xvalue". */
+static int ckbi_take_option(ckbi_arguments *arguments)
+{
+    const char *argument = arguments->texts[arguments->at];
+    bool is_long = argument[1] == '-';
+    ckbi_span rest = ckbi_span_of(argument + (is_long ? 2 : 1));
+    ckbi_span name = is_long ? ckbi_span_cut(&rest, '=') : rest;
+    const char *attached = NULL;
+    ckb_option_value *value = NULL;
+    const ckb_option *option = ckbi_option_find(arguments, name, is_long ? '\0' : argument[1], &value);
+    if (option == NULL)
+        return ckbi_refuse(arguments->out, ckbi_span_of(argument), "unknown option ", "");
+    if (is_long && argument[2 + name.bytes] == '=')
+        attached = argument + 3 + name.bytes;
+    else if (!is_long && argument[2] != '\0')
+        attached = argument + 2;
+    name = ckbi_span_of(option->name);
+    if (value->given)
+        return ckbi_refuse(arguments->out, name, "--", " is given twice");
+    value->given = true;
+    if (option->kind == CKB_OPTION_FLAG) {
+        value->count = 1;
+        value->number[0] = 1;
+        return attached == NULL ? CKB_OK : ckbi_refuse(arguments->out, name, "--", " takes no value");
+    }
+    if (attached == NULL && arguments->at + 1 < arguments->count)
+        attached = arguments->texts[++arguments->at];
+    if (attached == NULL)
+        return ckbi_refuse(arguments->out, name, "--", " wants a value");
+    return ckbi_option_set_text(option, value, attached, arguments->out);
+}
+
+CKB_DEF int ckb_options_parse(const ckb_option_set *sets, uint32_t set_count, int argument_count,
+                              const char *const *argument_texts, const char **operands, uint32_t operand_room,
+                              uint32_t *operand_count, char *text, size_t text_bytes)
+{
+    ckbi_message message;
+    ckbi_arguments arguments = {sets, set_count, argument_count, 0, argument_texts, NULL};
+    bool options_end = false;
+    arguments.out = ckbi_message_start(&message, text, text_bytes);
+    *operand_count = 0;
+    for (; arguments.at < argument_count; arguments.at++) {
+        const char *argument = argument_texts[arguments.at];
+        if (!options_end && argument[0] == '-' && argument[1] != '\0') {
+            int status = CKB_OK;
+            options_end = ckbi_text_is(argument, "--");
+            if (!options_end)
+                status = ckbi_take_option(&arguments);
+            if (status != CKB_OK)
+                return status;
+        } else if (*operand_count < operand_room) {
+            operands[(*operand_count)++] = argument;
+        } else {
+            return ckbi_refuse(arguments.out, ckbi_span_of(argument), "one argument too many: ", "");
+        }
+    }
+    return CKB_OK;
+}
+
+CKB_DEF int ckb_options_help(const ckb_option *options, uint32_t count, const ckb_sink *sink)
+{
+    ckbi_out out;
+    ckbi_out_start(&out, sink);
+    for (uint32_t i = 0; i < count; i++) {
+        const ckb_option *option = &options[i];
+        ckbi_cell_start(&out);
+        ckbi_out_text(&out, "  ");
+        ckbi_out_char(&out, option->letter != '\0' ? '-' : ' ');
+        ckbi_out_char(&out, option->letter != '\0' ? option->letter : ' ');
+        ckbi_out_text(&out, option->letter != '\0' ? ", --" : "  --");
+        ckbi_out_text(&out, option->name);
+        if (option->kind != CKB_OPTION_FLAG) {
+            ckbi_out_char(&out, ' ');
+            ckbi_out_text(&out, option->unit);
+        }
+        ckbi_cell_end(&out, -32);
+        ckbi_out_text(&out, option->help);
+        if (option->kind != CKB_OPTION_FLAG && option->kind != CKB_OPTION_TEXT) {
+            ckbi_out_text(&out, " [");
+            ckbi_out_text(&out, option->standard != NULL ? option->standard : "none");
+            ckbi_out_text(&out, "; ");
+            ckbi_out_bounds(&out, option);
+            ckbi_out_char(&out, ']');
+        }
+        ckbi_out_char(&out, '\n');
+    }
+    return ckbi_out_end(&out);
+}
+
+/* --------------------------------------------------------------------------------------------- >>write
+ * The workload `write`: threads write chunks of one size into containers of their own. A plan is one point
+ * on the axes; a run carries it out: fresh volume, lanes (one per thread) behind a gate, final sync,
+ * perhaps verification after a remount. The calling thread supervises: it asks for interrupts, reports
+ * progress, and gives the volume its time for maintenance, as any host would. */
+
+enum {
+    CKBI_WRITE_COUNT,
+    CKBI_WRITE_THREADS,
+    CKBI_WRITE_SIZE,
+    CKBI_WRITE_BLOCK,
+    CKBI_WRITE_SYNC,
+    CKBI_WRITE_SEGMENT,
+    CKBI_WRITE_RATE,
+    CKBI_WRITE_DURATION,
+    CKBI_WRITE_VERIFY,
+    CKBI_WRITE_SHARED,
+    CKBI_WRITE_GO_ON,
+    CKBI_WRITE_PREFIX,
+    CKBI_WRITE_SEED,
+    CKBI_WRITE_STALL,
+    CKBI_WRITE_BUFFER,
+    CKBI_WRITE_OPTIONS
+};
+
+#define CKBI_THREADS_MAX 1024
+#define CKBI_COUNT_MAX UINT64_C(1000000000000)
+#define CKBI_DURATION_MAX UINT64_C(3600000000000000) /* 1000 h */
+
+static const ckb_option ckbi_write_options[CKBI_WRITE_OPTIONS] = {
+    {"count", 'n', CKB_OPTION_COUNT, false, "COUNT", "100000", 1, CKBI_COUNT_MAX, NULL,
+     "chunks per run, over all threads"},
+    {"threads", 't', CKB_OPTION_COUNT, true, "LIST", "10", 1, CKBI_THREADS_MAX, NULL,
+     "writer threads; one run for each in the list"},
+    {"size", 's', CKB_OPTION_SIZE, true, "LIST", "1K", 1, UINT64_C(1) << 30, NULL, "bytes per chunk"},
+    {"chunks-per-block", 'c', CKB_OPTION_COUNT, false, "COUNT", "16", 1, UINT64_C(1) << 31, NULL,
+     "chunks of one block"},
+    {"sync", '\0', CKB_OPTION_CHOICE, true, "LIST", "end", 1, 65536, "none|end|each",
+     "when a thread makes its chunks durable: never, at the end, after each, after every N"},
+    {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
+     "bytes per segment; by default the target's choice"},
+    {"rate", 'r', CKB_OPTION_RATE, false, "RATE", NULL, 1, UINT64_C(1000000000000), NULL,
+     "open loop: operations per second, over all threads; latency counts from the intended start"},
+    {"duration", '\0', CKB_OPTION_DURATION, false, "TIME", NULL, 1000000, CKBI_DURATION_MAX, NULL,
+     "end after this time; without --count the oldest chunks are then overwritten when room ends"},
+    {"verify", '\0', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL,
+     "mount again after each run and read every chunk back"},
+    {"shared", '\0', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL,
+     "one writer for all threads, with group commit, instead of one for each"},
+    {"go-on", 'f', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL,
+     "go on after failures; otherwise the first one ends the run"},
+    {"prefix", 'p', CKB_OPTION_TEXT, false, "TEXT", NULL, 0, 64, NULL,
+     "a name for the run; its CRC-32C becomes the upper half of the container ids"},
+    {"seed", '\0', CKB_OPTION_COUNT, false, "NUMBER", "1", 0, UINT64_MAX, NULL, "of the content"},
+    {"stall", '\0', CKB_OPTION_DURATION, false, "TIME", "100ms", 1000, CKBI_DURATION_MAX, NULL,
+     "operations that take this long are listed"},
+    {"buffer", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 30, NULL,
+     "bytes of each of a writer's two buffers; by default the library's choice"},
+};
+
+/* The place of "none", "end" and "each" among the choices of --sync, and one more. */
+enum { CKBI_SYNC_NONE, CKBI_SYNC_END, CKBI_SYNC_EACH, CKBI_SYNC_EVERY };
+
+/* One point on the axes. */
+typedef struct ckbi_plan {
+    uint32_t threads;
+    uint32_t chunks_per_block;
+    uint32_t sync;
+    uint32_t sync_every; /* operations between two commits; 0: no commits */
+    uint64_t size_bytes;
+    uint64_t segment_bytes; /* 0: the target's choice */
+    uint64_t count;         /* operations; UINT64_MAX: only time ends the run */
+    uint64_t distinct;      /* ids; less than count: the oldest are overwritten */
+    uint64_t rate_milli;    /* 0: closed loop */
+    uint64_t duration_ns;   /* 0: no limit */
+    uint64_t stall_ns;
+    uint64_t container_base;
+    size_t buffer_bytes;
+    bool verify, shared, go_on;
+    ckb_bench_need need;
+    ckb_geometry geometry;
+} ckbi_plan;
+
+/* The host's clock, guarded: small steps back count as no time, large ones are bridged. */
+typedef struct ckbi_clock {
+    uint64_t last_ns, skew_ns, steps;
+} ckbi_clock;
+
+#define CKBI_CLOCK_STEP_NS 1000000
+
+static uint64_t ckbi_clock_read(ckbi_clock *clock, const ckb_bench_host *host)
+{
+    uint64_t now_ns = host->now_ns(host->context) + clock->skew_ns;
+    if (now_ns < clock->last_ns) {
+        clock->steps++;
+        if (clock->last_ns - now_ns > CKBI_CLOCK_STEP_NS)
+            clock->skew_ns += clock->last_ns - now_ns;
+        return clock->last_ns;
+    }
+    clock->last_ns = now_ns;
+    return now_ns;
+}
+
+/* An operation that is applied and not yet durable. */
+typedef struct ckbi_pending {
+    uint64_t begin_ns;
+    uint64_t index;
+    uint32_t crc;
+} ckbi_pending;
+
+#define CKBI_BATCH_BYTES 32768u /* chunks made ahead of the clock; they stay in the first cache */
+#define CKBI_BATCH_MAX 16u
+
+/* One thread's part of a run. */
+typedef struct ckbi_lane {
+    struct ckbi_run *run;
+    uint32_t number;
+    bool self_service; /* no supervisor beside it */
+    ckb_writer *writer;
+    uint8_t *data; /* room for a batch */
+    size_t stride;
+    uint64_t share;    /* operations to do */
+    uint64_t distinct; /* ids to do them on */
+    ckbi_clock clock;
+    uint64_t mark_ns; /* end of the last operation: the begin of the next in a closed loop */
+    uint64_t start_ns, end_ns;
+    uint64_t tried;    /* operations begun; the next index */
+    uint64_t done;     /* read by the supervisor */
+    uint64_t failures; /* read by the supervisor */
+    ckbi_pending *pending;
+    uint32_t pending_count;
+    ckb_histogram latency, service, durable;
+    uint64_t stalls;
+    uint32_t stall_count;
+    ckb_stall stall[CKB_STALLS_MAX];
+    uint8_t spare[64]; /* keeps the hot fields of two lanes out of one cache line */
+} ckbi_lane;
+
+/* A bench session: what stays while runs come and go. */
+typedef struct ckbi_session {
+    const ckb_bench_host *host;
+    ckb_bench_report *report;
+    ckbi_pattern *pattern;
+    ckbi_arena rest; /* what each run carves anew */
+    ckbi_clock clock;
+    uint64_t progress_ns; /* of the last progress */
+    uint32_t run, run_count;
+    bool threaded;
+} ckbi_session;
+
+typedef struct ckbi_run {
+    ckbi_session *session;
+    const ckbi_plan *plan;
+    ckb_volume *volume;
+    ckbi_lane *lanes;
+    uint8_t **writer_memory;
+    size_t writer_bytes;
+    ckb_reader *reader;
+    uint8_t *reader_memory, *read_buffer;
+    size_t reader_bytes;
+    uint32_t lane_count;
+    uint32_t gate, stop, finished; /* shared between threads */
+    uint64_t gate_ns;
+    uint64_t tick_ns;
+    ckb_meter meter;
+    uint32_t failure_claims;
+    int failure_status;
+    uint32_t failure_lane;
+    ckb_chunk_id failure_id;
+    ckb_fault failure_fault;
+    const char *failure_action;
+} ckbi_run;
+
+static void ckbi_wait(const ckb_bench_host *host, uint64_t duration_ns)
+{
+    if (host->wait_ns != NULL)
+        host->wait_ns(host->context, duration_ns);
+}
+
+static ckb_chunk_id ckbi_lane_id(const ckbi_lane *lane, uint64_t index)
+{
+    const ckbi_plan *plan = lane->run->plan;
+    uint64_t place = lane->distinct == 0 ? index : index % lane->distinct;
+    ckb_chunk_id id = {plan->container_base + lane->number + 1, place / plan->chunks_per_block,
+                       (uint32_t)(place % plan->chunks_per_block)};
+    return id;
+}
+
+/* The first failure of a run is kept; it ends the run unless --go-on, or when nothing can succeed any more. */
+static void ckbi_run_fail(ckbi_run *run, uint32_t lane, const ckb_chunk_id *id, const char *action, int status)
+{
+    if (CKBI_ADD(&run->failure_claims, 1) == 1) {
+        ckb_fault first_damage;
+        run->failure_status = status;
+        run->failure_lane = lane;
+        run->failure_id = *id;
+        run->failure_action = action;
+        ckb_volume_fault(run->volume, &run->failure_fault, &first_damage);
+    }
+    if (!run->plan->go_on || status == CKB_FAILED || status == CKB_IO || status == CKB_READONLY)
+        CKBI_STORE(&run->stop, 1);
+}
+
+/* Keeps the longest, longest first. */
+static void ckbi_stall_insert(ckb_stall *list, uint32_t *count, const ckb_stall *stall)
+{
+    uint32_t place = *count;
+    if (place == CKB_STALLS_MAX) {
+        if (list[place - 1].latency_ns >= stall->latency_ns)
+            return;
+        place--;
+    } else {
+        (*count)++;
+    }
+    for (; place > 0 && list[place - 1].latency_ns < stall->latency_ns; place--)
+        list[place] = list[place - 1];
+    list[place] = *stall;
+}
+
+static void ckbi_lane_note_latency(ckbi_lane *lane, uint64_t begin_ns, uint64_t now_ns)
+{
+    uint64_t latency_ns = now_ns > begin_ns ? now_ns - begin_ns : 0;
+    ckb_histogram_add(&lane->latency, latency_ns);
+    if (latency_ns >= lane->run->plan->stall_ns) {
+        ckb_stall stall = {begin_ns > lane->run->gate_ns ? begin_ns - lane->run->gate_ns : 0, latency_ns,
+                           lane->number};
+        lane->stalls++;
+        ckbi_stall_insert(lane->stall, &lane->stall_count, &stall);
+    }
+}
+
+/* Makes durable what is pending and tells who asked to be told. */
+static bool ckbi_lane_commit(ckbi_lane *lane)
+{
+    const ckb_bench_host *host = lane->run->session->host;
+    ckb_chunk_id id = ckbi_lane_id(lane, lane->pending[0].index);
+    int status = ckb_writer_commit(lane->writer);
+    lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+    for (uint32_t i = 0; i < lane->pending_count && status == CKB_OK; i++) {
+        const ckbi_pending *pending = &lane->pending[i];
+        ckb_histogram_add(&lane->durable,
+                          lane->mark_ns > pending->begin_ns ? lane->mark_ns - pending->begin_ns : 0);
+        if (host->acknowledge == NULL)
+            continue;
+        id = ckbi_lane_id(lane, pending->index);
+        if (host->acknowledge(host->context, &id, (uint32_t)lane->run->plan->size_bytes, pending->crc) !=
+            CKB_OK) {
+            ckbi_run_fail(lane->run, lane->number, &id, "acknowledgement", CKB_IO);
+            return false;
+        }
+    }
+    if (status != CKB_OK) {
+        CKBI_STORE(&lane->failures, lane->failures + 1);
+        ckbi_run_fail(lane->run, lane->number, &id, "commit", status);
+    }
+    if (host->acknowledge != NULL)
+        lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+    lane->pending_count = 0;
+    return status == CKB_OK;
+}
+
+/* Overwritten chunks give their room back when what replaced them is durable and maintenance was due. */
+static int ckbi_lane_write_again(ckbi_lane *lane, const ckb_chunk_id *id, const uint8_t *data)
+{
+    int status = CKB_NOSPACE;
+    for (unsigned attempt = 0; attempt < 4 && status == CKB_NOSPACE; attempt++) {
+        int helped = ckb_sync(lane->run->volume);
+        if (helped == CKB_OK)
+            helped = ckb_maintain(lane->run->volume, 256, NULL);
+        if (helped != CKB_OK && helped != CKB_NOSPACE)
+            return helped;
+        status = ckb_chunk_write(lane->writer, id, data, (size_t)lane->run->plan->size_bytes, CKB_OVERWRITE);
+    }
+    return status;
+}
+
+/* One operation. `intended_ns` is 0 in a closed loop. */
+static void ckbi_lane_operate(ckbi_lane *lane, const uint8_t *data, uint64_t intended_ns)
+{
+    const ckbi_plan *plan = lane->run->plan;
+    const ckb_bench_host *host = lane->run->session->host;
+    bool overwrites = lane->distinct != 0;
+    ckb_chunk_id id = ckbi_lane_id(lane, lane->tried);
+    uint64_t begin_ns = intended_ns != 0 ? intended_ns : lane->mark_ns, now_ns;
+    int status =
+        ckb_chunk_write(lane->writer, &id, data, (size_t)plan->size_bytes, overwrites ? CKB_OVERWRITE : 0);
+    if (status == CKB_NOSPACE && overwrites)
+        status = ckbi_lane_write_again(lane, &id, data);
+    now_ns = ckbi_clock_read(&lane->clock, host);
+    lane->tried++;
+    if (status != CKB_OK) {
+        lane->mark_ns = now_ns;
+        CKBI_STORE(&lane->failures, lane->failures + 1);
+        ckbi_run_fail(lane->run, lane->number, &id, "write", status);
+        return;
+    }
+    ckbi_lane_note_latency(lane, begin_ns, now_ns);
+    if (intended_ns != 0)
+        ckb_histogram_add(&lane->service, now_ns > lane->mark_ns ? now_ns - lane->mark_ns : 0);
+    lane->mark_ns = now_ns;
+    CKBI_STORE(&lane->done, lane->done + 1);
+    if (plan->sync_every == 0)
+        return;
+    lane->pending[lane->pending_count].begin_ns = begin_ns;
+    lane->pending[lane->pending_count].index = lane->tried - 1;
+    if (host->acknowledge != NULL)
+        lane->pending[lane->pending_count].crc = ckb_crc32c(0, data, (size_t)plan->size_bytes);
+    if (++lane->pending_count == plan->sync_every)
+        ckbi_lane_commit(lane);
+}
+
+static uint64_t ckbi_run_done(const ckbi_run *run, uint64_t *failures)
+{
+    uint64_t done = 0;
+    *failures = 0;
+    for (uint32_t i = 0; i < run->lane_count; i++) {
+        done += CKBI_LOAD(&run->lanes[i].done);
+        *failures += CKBI_LOAD(&run->lanes[i].failures);
+    }
+    return done;
+}
+
+/* What the supervisor does some hundred times a second. */
+static void ckbi_run_tick(ckbi_run *run)
+{
+    ckbi_session *session = run->session;
+    const ckb_bench_host *host = session->host;
+    ckb_progress progress;
+    run->tick_ns = ckbi_clock_read(&session->clock, host);
+    if (host->interrupted != NULL && host->interrupted(host->context)) {
+        session->report->interrupted = true;
+        CKBI_STORE(&run->stop, 1);
+    }
+    (void)ckb_maintain(run->volume, 16, NULL); /* what fails here is met again by a writer */
+    progress.done = ckbi_run_done(run, &progress.failures);
+    ckb_meter_mark(&run->meter, run->tick_ns, progress.done - run->meter.count);
+    if (host->progress == NULL || run->tick_ns < session->progress_ns + UINT64_C(1000000000))
+        return;
+    session->progress_ns = run->tick_ns;
+    progress.run = session->run;
+    progress.run_count = session->run_count;
+    progress.total = run->plan->count == UINT64_MAX ? 0 : run->plan->count;
+    progress.elapsed_ns = run->tick_ns > run->gate_ns ? run->tick_ns - run->gate_ns : 0;
+    progress.rate_per_s =
+        progress.elapsed_ns == 0 ? 0.0 : (double)progress.done * 1e9 / (double)progress.elapsed_ns;
+    host->progress(host->context, &progress);
+}
+
+#define CKBI_TICK_NS 1000000
+
+static void ckbi_lane_serve(ckbi_lane *lane)
+{
+    if (lane->self_service && lane->mark_ns >= lane->run->tick_ns + CKBI_TICK_NS)
+        ckbi_run_tick(lane->run);
+}
+
+/* Waits in small pieces, so that a stop wakes it. False: stopped, or the time is over. */
+static bool ckbi_lane_wait_until(ckbi_lane *lane, uint64_t due_ns, uint64_t deadline_ns)
+{
+    const ckb_bench_host *host = lane->run->session->host;
+    while (CKBI_LOAD(&lane->run->stop) == 0) {
+        uint64_t left_ns;
+        lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+        if (lane->mark_ns >= deadline_ns)
+            return false;
+        if (lane->mark_ns >= due_ns)
+            return true;
+        /* A sleep overshoots by some 60 us; the last piece is spent giving way to others. */
+        left_ns = ckbi_min(due_ns, deadline_ns) - lane->mark_ns;
+        ckbi_wait(host, left_ns > 200000 ? ckbi_min(left_ns - 100000, 10000000) : 0);
+        ckbi_lane_serve(lane);
+    }
+    return false;
+}
+
+static uint64_t ckbi_lane_intended(const ckbi_lane *lane, uint64_t index)
+{
+    const ckbi_run *run = lane->run;
+    double number = (double)index * (double)run->lane_count + (double)lane->number;
+    return run->gate_ns + (uint64_t)(number * 1e12 / (double)run->plan->rate_milli);
+}
+
+static uint32_t ckbi_lane_make_batch(ckbi_lane *lane)
+{
+    const ckbi_plan *plan = lane->run->plan;
+    uint64_t count = ckbi_max(1, ckbi_min(CKBI_BATCH_MAX, CKBI_BATCH_BYTES / plan->size_bytes));
+    count = ckbi_min(count, lane->share - lane->tried);
+    for (uint32_t i = 0; i < count; i++)
+        ckbi_pattern_fill(lane->run->session->pattern, lane->number, lane->tried + i,
+                          lane->data + i * lane->stride, plan->size_bytes);
+    return (uint32_t)count;
+}
+
+static void ckbi_lane_loop(ckbi_lane *lane)
+{
+    ckbi_run *run = lane->run;
+    const ckbi_plan *plan = run->plan;
+    uint64_t deadline_ns = plan->duration_ns != 0 ? run->gate_ns + plan->duration_ns : UINT64_MAX;
+    while (lane->tried < lane->share) {
+        uint32_t count = ckbi_lane_make_batch(lane);
+        lane->mark_ns = ckbi_clock_read(&lane->clock, run->session->host);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t intended_ns = plan->rate_milli != 0 ? ckbi_lane_intended(lane, lane->tried) : 0;
+            if (intended_ns != 0 && !ckbi_lane_wait_until(lane, intended_ns, deadline_ns))
+                return;
+            if (CKBI_LOAD(&run->stop) != 0 || lane->mark_ns >= deadline_ns)
+                return;
+            ckbi_lane_operate(lane, lane->data + i * lane->stride, intended_ns);
+            ckbi_lane_serve(lane);
+        }
+    }
+}
+
+/* A thread's life. */
+static void ckbi_lane_main(void *argument)
+{
+    ckbi_lane *lane = argument;
+    ckbi_run *run = lane->run;
+    while (CKBI_LOAD(&run->gate) == 0)
+        ckbi_wait(run->session->host, 0);
+    lane->start_ns = ckbi_clock_read(&lane->clock, run->session->host);
+    lane->mark_ns = lane->start_ns;
+    ckbi_lane_loop(lane);
+    lane->end_ns = lane->mark_ns;
+    CKBI_ADD(&run->finished, 1);
+}
+
+static void ckbi_run_open_gate(ckbi_run *run)
+{
+    run->gate_ns = ckbi_clock_read(&run->session->clock, run->session->host);
+    run->tick_ns = run->gate_ns;
+    ckb_meter_start(&run->meter, run->gate_ns);
+    CKBI_STORE(&run->gate, 1);
+}
+
+/* Starts all, waits for all. CKB_NOSPACE and others: a thread could not be started; none is left running. */
+static int ckbi_run_threads(ckbi_run *run)
+{
+    const ckb_bench_host *host = run->session->host;
+    uint32_t started = 0;
+    int status = CKB_OK;
+    uint64_t pause_ns = CKBI_TICK_NS / 4;
+    while (started < run->lane_count && status == CKB_OK) {
+        status = host->thread_start(host->context, started, ckbi_lane_main, &run->lanes[started]);
+        started += status == CKB_OK;
+    }
+    if (status != CKB_OK)
+        CKBI_STORE(&run->stop, 1);
+    ckbi_run_open_gate(run);
+    while (CKBI_LOAD(&run->finished) < started) {
+        ckbi_wait(host, pause_ns);
+        /* Short runs are not kept waiting, long ones are not disturbed. */
+        pause_ns = ckbi_min(pause_ns + pause_ns / 8, 10 * CKBI_TICK_NS);
+        ckbi_run_tick(run);
+    }
+    for (uint32_t i = 0; i < started; i++)
+        host->thread_join(host->context, i);
+    if (status != CKB_OK) {
+        ckbi_message message;
+        ckbi_out *out = ckbi_message_start(&message, run->session->report->message, CKB_BENCH_MESSAGE_BYTES);
+        ckbi_out_text(out, "only ");
+        ckbi_out_number(out, started);
+        ckbi_out_text(out, " of ");
+        ckbi_out_number(out, run->lane_count);
+        ckbi_out_text(out, " threads could be started");
+        ckbi_out_end(out);
+    }
+    return status;
+}
+
+/* Without threads the lanes run one after the other, each in the calling thread. */
+static void ckbi_run_inline(ckbi_run *run)
+{
+    ckbi_run_open_gate(run);
+    for (uint32_t i = 0; i < run->lane_count; i++) {
+        run->lanes[i].self_service = true;
+        ckbi_lane_main(&run->lanes[i]);
+    }
+}
+
+/* ---- before and after the threads ---- */
+
+static uint64_t ckbi_lane_share(const ckbi_plan *plan, uint64_t whole, uint32_t number)
+{
+    return whole / plan->threads + (number < whole % plan->threads ? 1 : 0);
+}
+
+static uint32_t ckbi_plan_writers(const ckbi_plan *plan)
+{
+    return plan->shared ? 1 : plan->threads;
+}
+
+static bool ckbi_plan_overwrites(const ckbi_plan *plan)
+{
+    return plan->distinct < plan->count;
+}
+
+static ckb_writer_config ckbi_plan_writer(const ckbi_plan *plan)
+{
+    ckb_writer_config config = {plan->buffer_bytes, 0};
+    return config;
+}
+
+static void ckbi_carve_histogram(ckbi_arena *arena, const ckb_bench_host *host, ckb_histogram *histogram)
+{
+    size_t bytes = ckb_histogram_memory(host->histogram_digits);
+    void *memory = ckbi_arena_take(arena, bytes, sizeof(uint64_t));
+    if (memory != NULL)
+        (void)ckb_histogram_init(histogram, host->histogram_digits, memory, bytes);
+}
+
+static void ckbi_carve_lane(ckbi_arena *arena, ckbi_run *run, uint32_t number)
+{
+    const ckbi_plan *plan = run->plan;
+    const ckb_bench_host *host = run->session->host;
+    ckbi_lane counted, *lane = arena->end != NULL ? &run->lanes[number] : &counted;
+    size_t align = (size_t)ckbi_max(plan->geometry.buffer_align, 64);
+    size_t batch = (size_t)ckbi_max(1, ckbi_min(CKBI_BATCH_MAX, CKBI_BATCH_BYTES / plan->size_bytes));
+    ckbi_fill(lane, 0, sizeof *lane);
+    lane->run = run;
+    lane->number = number;
+    lane->share = plan->count == UINT64_MAX ? UINT64_MAX : ckbi_lane_share(plan, plan->count, number);
+    lane->distinct =
+        ckbi_plan_overwrites(plan) ? ckbi_max(1, ckbi_lane_share(plan, plan->distinct, number)) : 0;
+    lane->stride = (size_t)ckbi_align_up(plan->size_bytes, plan->size_bytes < 4096 ? 64 : align);
+    lane->data = ckbi_arena_take(arena, lane->stride * batch, align);
+    lane->pending = ckbi_arena_take(arena, plan->sync_every * sizeof(ckbi_pending), sizeof(uint64_t));
+    ckbi_carve_histogram(arena, host, &lane->latency);
+    if (plan->rate_milli != 0)
+        ckbi_carve_histogram(arena, host, &lane->service);
+    if (plan->sync_every != 0)
+        ckbi_carve_histogram(arena, host, &lane->durable);
+}
+
+/* Lays out a run. An arena without memory behind it only counts. */
+static bool ckbi_run_carve(ckbi_run *run, ckbi_arena *arena, ckbi_session *session, const ckbi_plan *plan)
+{
+    ckb_writer_config config = ckbi_plan_writer(plan);
+    uint32_t writers = ckbi_plan_writers(plan);
+    ckbi_fill(run, 0, sizeof *run);
+    run->session = session;
+    run->plan = plan;
+    run->lane_count = plan->threads;
+    run->lanes = ckbi_arena_take(arena, sizeof(ckbi_lane) * plan->threads, 64);
+    run->writer_memory = ckbi_arena_take(arena, sizeof(uint8_t *) * writers, sizeof(void *));
+    run->writer_bytes = ckb_writer_memory(&plan->geometry, &config);
+    if (run->writer_bytes == 0 || (arena->end != NULL && (run->lanes == NULL || run->writer_memory == NULL)))
+        return false;
+    for (uint32_t i = 0; i < plan->threads; i++)
+        ckbi_carve_lane(arena, run, i);
+    for (uint32_t i = 0; i < writers; i++) {
+        uint8_t *memory = ckbi_arena_take(arena, run->writer_bytes, 64);
+        if (arena->end != NULL)
+            run->writer_memory[i] = memory;
+    }
+    if (plan->verify) {
+        run->reader_bytes = ckb_reader_memory(&plan->geometry, 0);
+        run->reader_memory = ckbi_arena_take(arena, run->reader_bytes, 64);
+        run->read_buffer = ckbi_arena_take(arena, (size_t)plan->size_bytes, 64);
+    }
+    return arena->used < SIZE_MAX / 2;
+}
+
+static int ckbi_run_open(ckbi_run *run)
+{
+    const ckbi_plan *plan = run->plan;
+    ckb_writer_config config = ckbi_plan_writer(plan);
+    ckb_writer *writer = NULL;
+    int status = CKB_OK;
+    for (uint32_t i = 0; i < plan->threads && status == CKB_OK; i++)
+        status = ckb_container_create(run->volume, plan->container_base + i + 1);
+    for (uint32_t i = 0; i < plan->threads && status == CKB_OK; i++) {
+        if (i < ckbi_plan_writers(plan))
+            status = ckb_writer_open(run->volume, &config, run->writer_memory[i], run->writer_bytes, &writer);
+        run->lanes[i].writer = status == CKB_OK ? writer : NULL;
+    }
+    /* A host that prepares segments ahead does so before the load comes. */
+    if (status == CKB_OK)
+        (void)ckb_maintain(run->volume, plan->need.prepare_ahead, NULL);
+    return status;
+}
+
+static int ckbi_run_close_writers(ckbi_run *run)
+{
+    int first = CKB_OK;
+    for (uint32_t i = 0; i < ckbi_plan_writers(run->plan); i++) {
+        int status = run->lanes[i].writer != NULL ? ckb_writer_close(run->lanes[i].writer) : CKB_OK;
+        first = first == CKB_OK ? status : first;
+    }
+    return first;
+}
+
+/* The index that was the last one written to place `place` of a lane. */
+static uint64_t ckbi_lane_last_index(const ckbi_lane *lane, uint64_t place)
+{
+    if (lane->distinct == 0)
+        return place;
+    return place + (lane->tried - 1 - place) / lane->distinct * lane->distinct;
+}
+
+/* How many ids a lane has written. */
+static uint64_t ckbi_lane_places(const ckbi_lane *lane)
+{
+    return lane->distinct == 0 ? lane->tried : ckbi_min(lane->tried, lane->distinct);
+}
+
+/* Acknowledges what the final sync made durable. What failed is not in the volume, so the volume is asked. */
+static int ckbi_lane_acknowledge_rest(ckbi_lane *lane)
+{
+    const ckb_bench_host *host = lane->run->session->host;
+    const ckbi_plan *plan = lane->run->plan;
+    uint64_t from = plan->sync_every != 0 ? lane->tried - lane->pending_count : 0;
+    int status = CKB_OK;
+    if (plan->sync_every != 0) {
+        for (uint32_t i = 0; i < lane->pending_count && status == CKB_OK; i++) {
+            ckb_chunk_id id = ckbi_lane_id(lane, lane->pending[i].index);
+            status = host->acknowledge(host->context, &id, (uint32_t)plan->size_bytes, lane->pending[i].crc);
+        }
+        return status;
+    }
+    for (uint64_t place = from; place < ckbi_lane_places(lane) && status == CKB_OK; place++) {
+        uint64_t index = ckbi_lane_last_index(lane, place);
+        ckb_chunk_id id = ckbi_lane_id(lane, index);
+        ckb_chunk_info info;
+        if (ckb_chunk_stat(lane->run->volume, &id, &info) != CKB_OK)
+            continue;
+        ckbi_pattern_fill(lane->run->session->pattern, lane->number, index, lane->data, plan->size_bytes);
+        status = host->acknowledge(host->context, &id, (uint32_t)plan->size_bytes,
+                                   ckb_crc32c(0, lane->data, (size_t)plan->size_bytes));
+    }
+    return status;
+}
+
+static void ckbi_run_final_sync(ckbi_run *run, ckb_bench_result *result)
+{
+    ckbi_session *session = run->session;
+    uint64_t begin_ns = ckbi_clock_read(&session->clock, session->host), end_ns;
+    ckb_chunk_id id = {0, 0, 0};
+    int status = CKB_OK;
+    if (run->plan->sync == CKBI_SYNC_NONE)
+        return;
+    status = ckb_sync(run->volume);
+    end_ns = ckbi_clock_read(&session->clock, session->host);
+    result->sync_ns = end_ns - begin_ns;
+    if (status != CKB_OK)
+        ckbi_run_fail(run, 0, &id, "final sync", status);
+    for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++) {
+        ckbi_lane *lane = &run->lanes[i];
+        for (uint32_t k = 0; k < lane->pending_count; k++)
+            ckb_histogram_add(&lane->durable,
+                              end_ns > lane->pending[k].begin_ns ? end_ns - lane->pending[k].begin_ns : 0);
+        if (session->host->acknowledge != NULL)
+            status = ckbi_lane_acknowledge_rest(lane);
+        if (status != CKB_OK)
+            ckbi_run_fail(run, i, &id, "acknowledgement", status);
+    }
+}
+
+/* Reads a lane's chunks back. What is missing may be what failed, but not more. */
+static void ckbi_lane_verify(ckbi_lane *lane, ckb_bench_result *result)
+{
+    ckbi_run *run = lane->run;
+    size_t size = (size_t)run->plan->size_bytes;
+    uint64_t excused = lane->failures;
+    for (uint64_t place = 0; place < ckbi_lane_places(lane) && !run->session->report->interrupted; place++) {
+        uint64_t index = ckbi_lane_last_index(lane, place);
+        ckb_chunk_id id = ckbi_lane_id(lane, index);
+        size_t got = 0;
+        int status = ckb_chunk_read(run->reader, &id, 0, run->read_buffer, size, &got);
+        ckbi_pattern_fill(run->session->pattern, lane->number, index, lane->data, size);
+        if (status == CKB_OK && got == size && ckbi_compare(run->read_buffer, lane->data, size) == 0) {
+            result->verified++;
+        } else if (excused != 0 && (status == CKB_NOTFOUND || (status == CKB_OK && lane->distinct != 0))) {
+            excused--;
+        } else {
+            result->verify_failures++;
+            ckbi_run_fail(run, lane->number, &id, "verify", status == CKB_OK ? CKB_CORRUPT : status);
+        }
+        if ((place & 1023) == 0)
+            ckbi_run_tick(run);
+    }
+}
+
+static int ckbi_run_verify(ckbi_run *run, ckb_bench_result *result)
+{
+    const ckb_bench_target *target = run->session->host->target;
+    ckb_chunk_id none = {0, 0, 0};
+    int status = target->remount(target->context, &run->volume, &run->failure_fault);
+    if (status != CKB_OK) {
+        run->volume = NULL;
+        run->failure_claims = 1;
+        run->failure_status = status;
+        run->failure_action = "remount";
+        run->failure_id = none;
+        return status;
+    }
+    status = ckb_reader_open(run->volume, run->reader_memory, run->reader_bytes, &run->reader);
+    for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++)
+        ckbi_lane_verify(&run->lanes[i], result);
+    result->verify_done = status == CKB_OK && !run->session->report->interrupted;
+    return status;
+}
+
+static void ckbi_result_axes(ckb_bench_result *result, const ckbi_plan *plan)
+{
+    ckbi_fill(result, 0, sizeof *result);
+    result->threads = plan->threads;
+    result->chunks_per_block = plan->chunks_per_block;
+    result->size_bytes = plan->size_bytes;
+    result->segment_bytes = plan->geometry.segment_bytes;
+    result->sync = plan->sync;
+    result->sync_every = plan->sync_every;
+    result->rate_limit_milli = plan->rate_milli;
+    result->shared = plan->shared;
+}
+
+/* Merges the lanes, into the first one's histograms. */
+static void ckbi_run_merge(ckbi_run *run, ckb_bench_result *result)
+{
+    uint64_t start_ns = UINT64_MAX, end_ns = 0;
+    ckbi_lane *first = &run->lanes[0];
+    result->slowest_thread_operations = UINT64_MAX;
+    for (uint32_t i = 0; i < run->lane_count; i++) {
+        const ckbi_lane *lane = &run->lanes[i];
+        start_ns = ckbi_min(start_ns, lane->start_ns);
+        end_ns = ckbi_max(end_ns, lane->end_ns);
+        result->operations += lane->done;
+        result->failures += lane->failures;
+        result->clock_steps += lane->clock.steps;
+        result->stalls += lane->stalls;
+        result->slowest_thread_operations = ckbi_min(result->slowest_thread_operations, lane->done);
+        result->fastest_thread_operations = ckbi_max(result->fastest_thread_operations, lane->done);
+        for (uint32_t k = 0; k < lane->stall_count; k++)
+            ckbi_stall_insert(result->stall, &result->stall_count, &lane->stall[k]);
+        if (i == 0)
+            continue;
+        (void)ckb_histogram_merge(&first->latency, &lane->latency);
+        (void)ckb_histogram_merge(&first->service, &lane->service);
+        (void)ckb_histogram_merge(&first->durable, &lane->durable);
+    }
+    result->bytes = result->operations * run->plan->size_bytes;
+    result->elapsed_ns = end_ns > start_ns ? end_ns - start_ns : 0;
+    ckb_meter_mark(&run->meter, end_ns, result->operations - run->meter.count);
+    result->mean_rate = ckb_meter_rates(&run->meter, end_ns, result->rates);
+    ckb_histogram_latency(&first->latency, &result->latency);
+    ckb_histogram_latency(&first->service, &result->service_latency);
+    ckb_histogram_latency(&first->durable, &result->durable_latency);
+}
+
+/* "thread 3: write of container 4 block 0 chunk 2: no space: segment ..." */
+static void ckbi_run_explain(const ckbi_run *run)
+{
+    ckb_bench_report *report = run->session->report;
+    ckbi_message message;
+    ckbi_out *out;
+    char fault[160];
+    if (report->message[0] != '\0')
+        return;
+    out = ckbi_message_start(&message, report->message, CKB_BENCH_MESSAGE_BYTES);
+    if (run->failure_id.container != 0) {
+        ckbi_out_text(out, "thread ");
+        ckbi_out_number(out, run->failure_lane);
+        ckbi_out_text(out, ", container ");
+        ckbi_out_number(out, run->failure_id.container);
+        ckbi_out_text(out, " block ");
+        ckbi_out_number(out, run->failure_id.block);
+        ckbi_out_text(out, " chunk ");
+        ckbi_out_number(out, run->failure_id.chunk);
+        ckbi_out_text(out, ": ");
+    }
+    ckbi_out_text(out, run->failure_action);
+    ckbi_out_text(out, ": ");
+    ckbi_out_text(out, ckb_status_text(run->failure_status));
+    if (run->failure_fault.status != CKB_OK) {
+        ckb_fault_text(&run->failure_fault, fault, sizeof fault);
+        ckbi_out_text(out, ": ");
+        ckbi_out_text(out, fault);
+    }
+    ckbi_out_end(out);
+}
+
+/* Settles what a finished run means for the report. */
+static int ckbi_run_settle(ckbi_run *run, ckb_bench_result *result, int status)
+{
+    ckb_bench_report *report = run->session->report;
+    if (run->failure_claims != 0) {
+        report->failed = true;
+        ckbi_run_explain(run);
+        if (status == CKB_OK && (!run->plan->go_on || run->stop != 0))
+            status = run->failure_status;
+    }
+    result->finished = status == CKB_OK && !report->interrupted;
+    return status;
+}
+
+static int ckbi_run_report(ckbi_session *session, const char *action, int status, const ckb_fault *fault)
+{
+    ckbi_run stub;
+    if (session->report->message[0] != '\0')
+        return status;
+    ckbi_fill(&stub, 0, sizeof stub);
+    stub.session = session;
+    stub.failure_action = action;
+    stub.failure_status = status;
+    if (fault != NULL)
+        stub.failure_fault = *fault;
+    ckbi_run_explain(&stub);
+    return status;
+}
+
+/* One run from fresh volume to result. */
+static int ckbi_run_execute(ckbi_session *session, const ckbi_plan *plan, ckb_bench_result *result)
+{
+    const ckb_bench_target *target = session->host->target;
+    ckbi_arena arena = session->rest;
+    ckbi_run run;
+    ckb_fault fault = {0};
+    int status, closed;
+    ckbi_result_axes(result, plan);
+    if (!ckbi_run_carve(&run, &arena, session, plan))
+        return ckbi_run_report(session, "memory", CKB_INVALID, NULL);
+    status = target->fresh(target->context, &plan->need, &run.volume, &fault);
+    if (status != CKB_OK)
+        return ckbi_run_report(session, "fresh volume", status, &fault);
+    status = ckbi_run_open(&run);
+    if (status != CKB_OK)
+        ckbi_run_report(session, "preparing the run", status, NULL);
+    else if (session->threaded)
+        status = ckbi_run_threads(&run);
+    else
+        ckbi_run_inline(&run);
+    if (status == CKB_OK) {
+        if (run.failure_status != CKB_FAILED && run.failure_status != CKB_IO)
+            ckbi_run_final_sync(&run, result);
+        ckbi_run_merge(&run, result);
+    }
+    closed = ckbi_run_close_writers(&run);
+    if (closed != CKB_OK && status == CKB_OK && run.failure_claims == 0)
+        ckbi_run_fail(&run, 0, &run.failure_id, "closing a writer", closed);
+    if (plan->verify && status == CKB_OK && run.stop == 0)
+        status = ckbi_run_verify(&run, result);
+    status = ckbi_run_settle(&run, result, status);
+    closed = target->done(target->context);
+    if (closed != CKB_OK && status == CKB_OK)
+        status = ckbi_run_report(session, "unmount", closed, NULL);
+    return status;
+}
+
+/* ---- from options to plans ---- */
+
+#define CKBI_ROWS_MAX 1024
+#define CKBI_RECYCLED_CHUNKS_MAX 4000000 /* ids of a run that only time ends: 150 MB of index */
+
+static uint64_t ckbi_value_or(const ckb_option_value *value, uint32_t place, uint64_t otherwise)
+{
+    return place < value->count ? value->number[place] : otherwise;
+}
+
+static uint32_t ckbi_value_axis(const ckb_option_value *value)
+{
+    return value->count == 0 ? 1 : value->count;
+}
+
+static uint64_t ckbi_write_rows(const ckb_option_value *values)
+{
+    return (uint64_t)ckbi_value_axis(&values[CKBI_WRITE_THREADS]) * ckbi_value_axis(&values[CKBI_WRITE_SIZE]) *
+           ckbi_value_axis(&values[CKBI_WRITE_SYNC]) * ckbi_value_axis(&values[CKBI_WRITE_SEGMENT]);
+}
+
+static void ckbi_plan_sync(ckbi_plan *plan, const ckb_option_value *value, uint32_t place)
+{
+    plan->sync = value->chosen[place] ? (uint32_t)value->number[place] : CKBI_SYNC_EVERY;
+    plan->sync_every =
+        plan->sync == CKBI_SYNC_EVERY ? (uint32_t)value->number[place] : plan->sync == CKBI_SYNC_EACH;
+}
+
+/* Row `place` of a sweep; threads vary fastest, so that they stand below each other. */
+static void ckbi_write_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
+{
+    uint32_t threads = ckbi_value_axis(&values[CKBI_WRITE_THREADS]);
+    uint32_t sizes = ckbi_value_axis(&values[CKBI_WRITE_SIZE]);
+    uint32_t syncs = ckbi_value_axis(&values[CKBI_WRITE_SYNC]);
+    bool timed = values[CKBI_WRITE_DURATION].given && !values[CKBI_WRITE_COUNT].given;
+    const char *prefix = values[CKBI_WRITE_PREFIX].text;
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->threads = (uint32_t)values[CKBI_WRITE_THREADS].number[place % threads];
+    plan->size_bytes = values[CKBI_WRITE_SIZE].number[place / threads % sizes];
+    ckbi_plan_sync(plan, &values[CKBI_WRITE_SYNC], place / threads / sizes % syncs);
+    plan->segment_bytes = ckbi_value_or(&values[CKBI_WRITE_SEGMENT], place / threads / sizes / syncs, 0);
+    plan->chunks_per_block = (uint32_t)values[CKBI_WRITE_BLOCK].number[0];
+    plan->count = timed ? UINT64_MAX : values[CKBI_WRITE_COUNT].number[0];
+    plan->distinct = plan->count;
+    plan->rate_milli = ckbi_value_or(&values[CKBI_WRITE_RATE], 0, 0);
+    plan->duration_ns = ckbi_value_or(&values[CKBI_WRITE_DURATION], 0, 0);
+    plan->stall_ns = values[CKBI_WRITE_STALL].number[0];
+    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_WRITE_BUFFER], 0, 0);
+    plan->verify = values[CKBI_WRITE_VERIFY].count != 0;
+    plan->shared = values[CKBI_WRITE_SHARED].count != 0;
+    plan->go_on = values[CKBI_WRITE_GO_ON].count != 0;
+    if (prefix != NULL && prefix[0] != '\0')
+        plan->container_base = (uint64_t)ckb_crc32c(0, prefix, ckbi_span_of(prefix).bytes) << 32;
+}
+
+/* What a chunk takes on the medium, its share of summaries and of the padding of commits included. */
+static uint64_t ckbi_plan_chunk_cost(const ckbi_plan *plan)
+{
+    uint64_t unit = plan->geometry.write_unit,
+             windows = (plan->size_bytes + CKB_WINDOW_BYTES - 1) / CKB_WINDOW_BYTES;
+    uint64_t cost = ckbi_align_up(plan->size_bytes + 4 * windows + 72, 8);
+    cost += plan->size_bytes >= CKB_WINDOW_BYTES ? unit : 0;
+    if (plan->sync_every != 0)
+        cost = (ckbi_align_up(cost * plan->sync_every + 24, unit) + plan->sync_every - 1) / plan->sync_every;
+    return cost;
+}
+
+static uint64_t ckbi_plan_chunks_per_segment(const ckbi_plan *plan)
+{
+    uint64_t overhead = 4 * (uint64_t)plan->geometry.write_unit + 512;
+    uint64_t usable = plan->geometry.segment_bytes > overhead ? plan->geometry.segment_bytes - overhead : 0;
+    return ckbi_max(1, usable / ckbi_plan_chunk_cost(plan));
+}
+
+static int ckbi_refuse_chunk(const ckbi_plan *plan, ckbi_out *out)
+{
+    ckbi_out_text(out, "--size: ");
+    ckbi_out_number(out, plan->size_bytes);
+    ckbi_out_text(out, " bytes; segments of ");
+    ckbi_out_number(out, plan->geometry.segment_bytes);
+    ckbi_out_text(out, " bytes hold chunks of up to ");
+    ckbi_out_number(out, ckb_max_chunk_bytes(&plan->geometry));
+    ckbi_out_end(out);
+    return CKB_INVALID;
+}
+
+static int ckbi_refuse_room(const ckb_bench_host *host, const ckbi_plan *plan, uint64_t room_bytes,
+                            ckbi_out *out)
+{
+    if (plan->count != UINT64_MAX) {
+        ckbi_out_number(out, plan->count);
+        ckbi_out_text(out, " chunks of ");
+        ckbi_out_size(out, plan->size_bytes);
+        ckbi_out_text(out, " and ");
+    }
+    ckbi_out_number(out, ckbi_plan_writers(plan));
+    ckbi_out_text(out, " writers need ");
+    ckbi_out_size(out, plan->need.data_bytes);
+    ckbi_out_text(out, " in segments of ");
+    ckbi_out_size(out, plan->geometry.segment_bytes);
+    ckbi_out_text(out, "; ");
+    ckbi_out_text(out, host->target->name);
+    ckbi_out_text(out, " has room for ");
+    ckbi_out_size(out, room_bytes);
+    ckbi_out_end(out);
+    return CKB_NOSPACE;
+}
+
+/* Asks the target for its geometry and works out what the run needs there. */
+static int ckbi_plan_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+{
+    const ckb_bench_target *target = host->target;
+    ckb_bench_need *need = &plan->need;
+    uint64_t room_bytes = 0, writers = ckbi_plan_writers(plan), per_segment, spare, segments;
+    int status;
+    ckbi_fill(need, 0, sizeof *need);
+    need->segment_bytes = plan->segment_bytes;
+    need->max_containers = plan->threads;
+    need->max_writers = (uint32_t)writers;
+    need->prepare_ahead = (uint32_t)ckbi_min(writers + 1, 16);
+    status = target->describe(target->context, need, &plan->geometry, &room_bytes);
+    if (status != CKB_OK) {
+        ckbi_out_text(out, ckb_status_text(status));
+        ckbi_out_end(out);
+        return status;
+    }
+    if (plan->size_bytes > ckb_max_chunk_bytes(&plan->geometry))
+        return ckbi_refuse_chunk(plan, out);
+    per_segment = ckbi_plan_chunks_per_segment(plan);
+    /* Two for the journal, two kept back, one begun by each writer, some prepared. */
+    spare = 4 + writers + need->prepare_ahead;
+    segments = room_bytes / plan->geometry.segment_bytes;
+    if (plan->count == UINT64_MAX && segments > spare + 4 * writers)
+        plan->distinct =
+            ckbi_max(plan->threads, ckbi_min(CKBI_RECYCLED_CHUNKS_MAX, (segments - spare) / 2 * per_segment));
+    else if (plan->count == UINT64_MAX)
+        plan->distinct = plan->threads * per_segment * 2;
+    need->max_chunks = plan->distinct;
+    segments = plan->distinct / per_segment + writers + spare;
+    need->data_bytes = segments * plan->geometry.segment_bytes;
+    if (need->data_bytes > room_bytes)
+        return ckbi_refuse_room(host, plan, room_bytes, out);
+    return CKB_OK;
+}
+
+static bool ckbi_host_is_threaded(const ckb_bench_host *host)
+{
+#ifdef CKB_THREADS
+    return host->thread_start != NULL && host->thread_join != NULL;
+#else
+    (void)host;
+    return false;
+#endif
+}
+
+static int ckbi_write_check(const ckb_bench_host *host, const ckb_option_value *values, ckbi_out *out)
+{
+    if (ckbi_write_rows(values) > CKBI_ROWS_MAX) {
+        ckbi_out_text(out, "the lists make ");
+        ckbi_out_number(out, ckbi_write_rows(values));
+        ckbi_out_text(out, " runs; at most 1024 are possible");
+        ckbi_out_end(out);
+        return CKB_INVALID;
+    }
+    for (uint32_t i = 0; i < values[CKBI_WRITE_SYNC].count; i++)
+        if (host->acknowledge != NULL && values[CKBI_WRITE_SYNC].chosen[i] &&
+            values[CKBI_WRITE_SYNC].number[i] == CKBI_SYNC_NONE)
+            return ckbi_refuse(out, ckbi_span_of("none"),
+                               "--sync: ", " makes nothing durable that could be acknowledged");
+    for (uint32_t i = 0; i < values[CKBI_WRITE_THREADS].count; i++)
+        if (values[CKBI_WRITE_THREADS].number[i] > 1 && !ckbi_host_is_threaded(host))
+            return ckbi_refuse(out, ckbi_span_of("1"), "--threads: this host has no threads; only ",
+                               " is possible");
+    return CKB_OK;
+}
+
+/* --------------------------------------------------------------------------------------------- >>qualify
+ * How many writer threads? Rounds of runs, one per thread count and one of plain sequential writing, in an
+ * order that is shuffled anew in each round, so that whatever drifts hits all alike. Shares are taken
+ * within a round; the answer is their median, its range an interval of order statistics. */
+
+enum {
+    CKBI_QUALIFY_THREADS,
+    CKBI_QUALIFY_SIZE,
+    CKBI_QUALIFY_SEGMENT,
+    CKBI_QUALIFY_BUDGET,
+    CKBI_QUALIFY_SEED,
+    CKBI_QUALIFY_OPTIONS
+};
+
+static const ckb_option ckbi_qualify_options[CKBI_QUALIFY_OPTIONS] = {
+    {"threads", 't', CKB_OPTION_COUNT, true, "LIST", "1,2,4,8,16", 1, CKBI_THREADS_MAX, NULL,
+     "writer threads to compare"},
+    {"size", 's', CKB_OPTION_SIZE, false, "SIZE", "1K", 1, UINT64_C(1) << 30, NULL, "bytes per chunk"},
+    {"segment", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 33, NULL,
+     "bytes per segment; by default the target's choice"},
+    {"budget", 'b', CKB_OPTION_DURATION, false, "TIME", "1m", 1000000000, UINT64_C(86400000000000), NULL,
+     "time it may take; the amount of data follows from it"},
+    {"seed", '\0', CKB_OPTION_COUNT, false, "NUMBER", "1", 0, UINT64_MAX, NULL,
+     "of the content and of the order"},
+};
+
+#define CKBI_ROUNDS_WANTED 5u
+#define CKBI_ROUNDS_MAX 15u
+#define CKBI_CEILING_PIECE (UINT64_C(4) << 20)
+#define CKBI_CEILING_FIRST 2u /* segments 0 and 1 are left alone: they say whose medium this is */
+#define CKBI_QUALIFY_CHUNKS_MAX 8000000
+#define CKBI_QUALIFY_CHUNKS_FIRST 4096
+#define CKBI_MEASURED_LEAST_NS 100000000
+#define CKBI_GOOD_SHARE 0.95
+
+typedef struct ckbi_qualify {
+    ckbi_session *session;
+    const ckb_option_value *values;
+    ckbi_plan plan; /* of the next run; threads change */
+    uint64_t begin_ns, budget_ns;
+    uint64_t count, count_max;
+    uint64_t random;
+    uint8_t *piece;     /* for the ceiling */
+    uint32_t per_round; /* runs */
+    uint32_t rounds;    /* complete ones */
+} ckbi_qualify;
+
+static void ckbi_qualify_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
+{
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->threads = (uint32_t)values[CKBI_QUALIFY_THREADS].number[place];
+    plan->size_bytes = values[CKBI_QUALIFY_SIZE].number[0];
+    plan->segment_bytes = ckbi_value_or(&values[CKBI_QUALIFY_SEGMENT], 0, 0);
+    plan->chunks_per_block = 16;
+    plan->sync = CKBI_SYNC_END;
+    plan->count = CKBI_QUALIFY_CHUNKS_FIRST;
+    plan->distinct = plan->count;
+    plan->stall_ns = 100000000;
+}
+
+static uint64_t ckbi_qualify_used_ns(ckbi_qualify *qualify)
+{
+    return ckbi_clock_read(&qualify->session->clock, qualify->session->host) - qualify->begin_ns;
+}
+
+static uint64_t ckbi_result_total_ns(const ckb_bench_result *result)
+{
+    return result->elapsed_ns + (result->sync == CKBI_SYNC_NONE && !result->raw ? 0 : result->sync_ns);
+}
+
+static double ckbi_per_second(uint64_t count, uint64_t duration_ns)
+{
+    return duration_ns == 0 ? 0.0 : (double)count * 1e9 / (double)duration_ns;
+}
+
+/* Writes whole segments in pieces; each 4 KiB of a piece get a stamp, so that no two pieces are equal. */
+static int ckbi_ceiling_segment(ckbi_session *session, const ckb_medium *medium, uint32_t segment,
+                                uint64_t bytes, uint8_t *piece, ckb_histogram *latency)
+{
+    ckbi_clock *clock = &session->clock;
+    uint64_t size = ckbi_min(CKBI_CEILING_PIECE,
+                             ckbi_align_down(medium->geometry.segment_bytes, medium->geometry.write_unit));
+    uint64_t end = ckbi_min(ckbi_align_up(bytes, medium->geometry.write_unit), medium->geometry.segment_bytes);
+    int status = CKB_OK;
+    for (uint64_t offset = 0; offset < end && status == CKB_OK; offset += size) {
+        uint64_t begin_ns = ckbi_clock_read(clock, session->host);
+        uint64_t length = ckbi_min(size, end - offset);
+        for (uint64_t at = 0; at + 16 <= length; at += 4096) {
+            uint64_t stamp = ckbi_mix(offset + at + ((uint64_t)segment << 40));
+            ckbi_copy(piece + at, &stamp, sizeof stamp);
+        }
+        status = medium->write(medium->context, segment, offset, piece, (size_t)length);
+        ckb_histogram_add(latency, ckbi_clock_read(clock, session->host) - begin_ns);
+    }
+    return status;
+}
+
+static int ckbi_ceiling_measure(ckbi_session *session, const ckb_medium *medium, uint64_t bytes, uint8_t *piece,
+                                ckb_histogram *latency, ckb_bench_result *result)
+{
+    uint64_t segment_bytes = medium->geometry.segment_bytes, begin_ns, written_ns;
+    uint32_t segments = (uint32_t)ckbi_min((bytes + segment_bytes - 1) / segment_bytes,
+                                           medium->geometry.segment_count - CKBI_CEILING_FIRST);
+    int status = CKB_OK;
+    for (uint32_t i = 0; i < segments && status == CKB_OK; i++)
+        status = medium->erase(medium->context, CKBI_CEILING_FIRST + i);
+    begin_ns = ckbi_clock_read(&session->clock, session->host);
+    for (uint32_t i = 0; i < segments && status == CKB_OK; i++) {
+        uint64_t part = ckbi_min(bytes - i * segment_bytes, segment_bytes);
+        status = ckbi_ceiling_segment(session, medium, CKBI_CEILING_FIRST + i, part, piece, latency);
+        result->bytes += part;
+        if (session->host->interrupted != NULL && session->host->interrupted(session->host->context)) {
+            session->report->interrupted = true;
+            break;
+        }
+    }
+    written_ns = ckbi_clock_read(&session->clock, session->host);
+    for (uint32_t i = 0; i < segments && status == CKB_OK; i++)
+        status = medium->sync(medium->context, CKBI_CEILING_FIRST + i);
+    result->elapsed_ns = written_ns - begin_ns;
+    result->sync_ns = ckbi_clock_read(&session->clock, session->host) - written_ns;
+    return status;
+}
+
+/* Plain sequential writing and one sync, through the same medium: the most that the place gives. */
+static int ckbi_qualify_ceiling(ckbi_qualify *qualify, ckb_bench_result *result)
+{
+    ckbi_session *session = qualify->session;
+    const ckb_bench_target *target = session->host->target;
+    ckbi_plan *plan = &qualify->plan;
+    ckbi_arena arena = session->rest;
+    ckb_histogram latency;
+    ckb_medium medium;
+    ckb_fault fault = {0};
+    int status, closed;
+    ckbi_result_axes(result, plan);
+    result->raw = true;
+    result->threads = 1;
+    result->size_bytes = ckbi_min(CKBI_CEILING_PIECE, plan->geometry.segment_bytes);
+    ckbi_carve_histogram(&arena, session->host, &latency);
+    status = target->raw(target->context, &plan->need, &medium, &fault);
+    if (status != CKB_OK)
+        return ckbi_run_report(session, "opening the medium", status, &fault);
+    status = ckbi_ceiling_measure(session, &medium, plan->count * plan->size_bytes, qualify->piece, &latency,
+                                  result);
+    closed = target->done(target->context);
+    status = status == CKB_OK ? closed : status;
+    ckb_histogram_latency(&latency, &result->latency);
+    result->operations = latency.count;
+    result->mean_rate = ckbi_per_second(result->operations, result->elapsed_ns);
+    result->finished = status == CKB_OK && !session->report->interrupted;
+    return status == CKB_OK ? CKB_OK : ckbi_run_report(session, "sequential writing", status, NULL);
+}
+
+/* Run `place` of a round: one for each thread count, and the ceiling last. */
+static int ckbi_qualify_run(ckbi_qualify *qualify, uint32_t place, ckb_bench_result *result)
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, qualify->session->report->message, CKB_BENCH_MESSAGE_BYTES);
+    bool ceiling = place == qualify->values[CKBI_QUALIFY_THREADS].count;
+    int status;
+    ckbi_qualify_plan(qualify->values, ceiling ? 0 : place, &qualify->plan);
+    qualify->plan.count = ckbi_max(qualify->count, 1);
+    qualify->plan.distinct = qualify->plan.count;
+    status = ckbi_plan_fit(qualify->session->host, &qualify->plan, out);
+    if (status != CKB_OK)
+        return status;
+    return ceiling ? ckbi_qualify_ceiling(qualify, result)
+                   : ckbi_run_execute(qualify->session, &qualify->plan, result);
+}
+
+/* The most chunks that every run of a round has room for; 0: not even the first try fits. */
+static int ckbi_qualify_room(ckbi_qualify *qualify)
+{
+    ckbi_message message;
+    char text[8];
+    qualify->count_max = 0;
+    for (uint64_t count = CKBI_QUALIFY_CHUNKS_MAX; count >= 64 && qualify->count_max == 0;
+         count = count / 4 * 3) {
+        bool fits = true;
+        for (uint32_t i = 0; i + 1 < qualify->per_round && fits; i++) {
+            ckbi_qualify_plan(qualify->values, i, &qualify->plan);
+            qualify->plan.count = qualify->plan.distinct = count;
+            fits = ckbi_plan_fit(qualify->session->host, &qualify->plan,
+                                 ckbi_message_start(&message, text, sizeof text)) == CKB_OK;
+        }
+        qualify->count_max = fits ? count : 0;
+    }
+    qualify->count = ckbi_min(CKBI_QUALIFY_CHUNKS_FIRST, qualify->count_max);
+    return qualify->count_max != 0 ? CKB_OK
+                                   : ckbi_run_report(qualify->session, "room for 64 chunks", CKB_NOSPACE, NULL);
+}
+
+/* Ramps up until a run is long enough to tell the rate, then sizes the runs so that the rounds fill the
+ * budget. The first runs also make what later ones find: files, warm caches. */
+static int ckbi_qualify_calibrate(ckbi_qualify *qualify)
+{
+    ckb_bench_result result;
+    uint64_t enough_ns = qualify->budget_ns / 100, measured_ns, wall_ns, slot_ns, begin_ns;
+    int status;
+    for (;;) {
+        begin_ns = ckbi_qualify_used_ns(qualify);
+        status = ckbi_qualify_run(qualify, 0, &result);
+        if (status != CKB_OK || qualify->session->report->interrupted)
+            return status;
+        measured_ns = ckbi_max(ckbi_result_total_ns(&result), 1000);
+        wall_ns = ckbi_qualify_used_ns(qualify) - begin_ns;
+        if (measured_ns >= enough_ns || wall_ns >= qualify->budget_ns / 12 ||
+            qualify->count == qualify->count_max)
+            break;
+        qualify->count *= ckbi_max(2, ckbi_min(8, enough_ns / measured_ns + 1));
+        qualify->count = ckbi_min(qualify->count, qualify->count_max);
+    }
+    status = ckbi_qualify_run(qualify, qualify->per_round - 1, &result);
+    if (status != CKB_OK)
+        return status;
+    begin_ns = ckbi_qualify_used_ns(qualify);
+    slot_ns = qualify->budget_ns > begin_ns ? (qualify->budget_ns - begin_ns) / 10 * 9 : 0;
+    slot_ns = slot_ns / CKBI_ROUNDS_WANTED / qualify->per_round;
+    /* What a run costs beside what is measured stays; the rest grows with the count. */
+    wall_ns = wall_ns > measured_ns ? wall_ns - measured_ns : 0;
+    slot_ns = slot_ns > wall_ns + CKBI_MEASURED_LEAST_NS / 2 ? slot_ns - wall_ns : CKBI_MEASURED_LEAST_NS / 2;
+    qualify->count = (uint64_t)((double)qualify->count * (double)slot_ns / (double)measured_ns);
+    qualify->count = ckbi_max(64, ckbi_min(qualify->count, qualify->count_max));
+    return CKB_OK;
+}
+
+static int ckbi_qualify_round(ckbi_qualify *qualify)
+{
+    ckb_bench_report *report = qualify->session->report;
+    uint32_t order[CKB_SWEEP_MAX + 1];
+    for (uint32_t i = 0; i < qualify->per_round; i++) {
+        uint32_t other;
+        qualify->random = ckbi_mix(qualify->random);
+        other = (uint32_t)(qualify->random % (i + 1));
+        order[i] = order[other];
+        order[other] = i;
+    }
+    for (uint32_t i = 0; i < qualify->per_round; i++) {
+        ckb_bench_result *result = &report->results[report->result_count];
+        int status = ckbi_qualify_run(qualify, order[i], result);
+        result->round = qualify->rounds + 1;
+        report->result_count++;
+        qualify->session->run++;
+        if (status != CKB_OK || report->interrupted)
+            return status;
+    }
+    qualify->rounds++;
+    return CKB_OK;
+}
+
+static int ckbi_qualify_rounds(ckbi_qualify *qualify)
+{
+    uint64_t wanted_ns = qualify->budget_ns > ckbi_qualify_used_ns(qualify)
+                             ? (qualify->budget_ns - ckbi_qualify_used_ns(qualify)) / CKBI_ROUNDS_WANTED
+                             : 0;
+    for (uint64_t round_ns = 0; qualify->rounds < CKBI_ROUNDS_MAX;) {
+        uint64_t begin_ns = ckbi_qualify_used_ns(qualify);
+        int status;
+        if (qualify->rounds >= 1 && begin_ns + round_ns > qualify->budget_ns + qualify->budget_ns / 20)
+            return CKB_OK;
+        status = ckbi_qualify_round(qualify);
+        if (status != CKB_OK || qualify->session->report->interrupted)
+            return status;
+        round_ns = ckbi_qualify_used_ns(qualify) - begin_ns;
+        /* Other thread counts were slower than the one that told the rate: make the next rounds shorter. */
+        if (qualify->rounds == 1 && round_ns > wanted_ns + wanted_ns / 8 && wanted_ns != 0) {
+            double factor = (double)wanted_ns / (double)round_ns;
+            qualify->count = ckbi_max(64, (uint64_t)((double)qualify->count * (factor > 0.25 ? factor : 0.25)));
+            round_ns = wanted_ns;
+        }
+    }
+    return CKB_OK;
+}
+
+/* ---- the answer ---- */
+
+/* Sorts and takes median, low and high; `skip` order statistics are left out at each end. */
+static void ckbi_shares(double *shares, uint32_t count, uint32_t skip, double *median, double *low,
+                        double *high)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        double share = shares[i];
+        uint32_t place = i;
+        for (; place > 0 && shares[place - 1] > share; place--)
+            shares[place] = shares[place - 1];
+        shares[place] = share;
+    }
+    *median = 0.5 * (shares[(count - 1) / 2] + shares[count / 2]);
+    *low = shares[skip];
+    *high = shares[count - 1 - skip];
+}
+
+/* How many order statistics may be left out at each end so that the rest still holds the median with at
+ * least 90 %; *confidence is what it then is (binomial, one half). */
+static uint32_t ckbi_rank_interval(uint32_t rounds, double *confidence)
+{
+    double all = 1.0, term = 1.0, outside = 0.0;
+    uint32_t skip = 0;
+    for (uint32_t i = 0; i < rounds; i++)
+        all *= 2.0;
+    *confidence = rounds == 0 ? 0.0 : 1.0 - 2.0 / all;
+    for (uint32_t i = 0; 2 * i < rounds; i++) {
+        outside += term;
+        if (1.0 - 2.0 * outside / all < 0.9)
+            break;
+        skip = i;
+        *confidence = 1.0 - 2.0 * outside / all;
+        term = term * (double)(rounds - i) / (double)(i + 1);
+    }
+    return skip;
+}
+
+/* The result of thread count `threads` (0: the ceiling) in a round; null when it is missing. */
+static const ckb_bench_result *ckbi_report_find(const ckb_bench_report *report, uint32_t round,
+                                                uint32_t threads)
+{
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result->round == round && (threads == 0 ? result->raw : !result->raw && result->threads == threads))
+            return result;
+    }
+    return NULL;
+}
+
+static double ckbi_report_bytes_rate(const ckb_bench_report *report, uint32_t round, uint32_t threads)
+{
+    const ckb_bench_result *result = ckbi_report_find(report, round, threads);
+    return result == NULL ? 0.0 : ckbi_per_second(result->bytes, ckbi_result_total_ns(result));
+}
+
+static void ckbi_answer_row(const ckb_bench_report *report, ckb_qualify_answer *answer, uint32_t skip,
+                            ckb_qualify_row *row, uint64_t size_bytes)
+{
+    double best[CKBI_ROUNDS_MAX], ceiling[CKBI_ROUNDS_MAX], rate[CKBI_ROUNDS_MAX], unused;
+    for (uint32_t r = 0; r < answer->rounds; r++) {
+        double most = 0.0, own = ckbi_report_bytes_rate(report, r + 1, row->threads);
+        double plain = ckbi_report_bytes_rate(report, r + 1, 0);
+        for (uint32_t i = 0; i < answer->row_count; i++) {
+            double other = ckbi_report_bytes_rate(report, r + 1, answer->rows[i].threads);
+            most = other > most ? other : most;
+        }
+        best[r] = most > 0.0 ? own / most : 0.0;
+        ceiling[r] = plain > 0.0 ? own / plain : 0.0;
+        rate[r] = own / (double)size_bytes;
+    }
+    ckbi_shares(best, answer->rounds, skip, &row->of_best, &row->of_best_low, &row->of_best_high);
+    ckbi_shares(ceiling, answer->rounds, skip, &row->of_ceiling, &row->of_ceiling_low, &row->of_ceiling_high);
+    ckbi_shares(rate, answer->rounds, skip, &row->rate_per_s, &unused, &unused);
+}
+
+static uint32_t ckbi_answer_choose(const ckb_qualify_answer *answer)
+{
+    uint32_t chosen = 0;
+    for (uint32_t i = 1; i < answer->row_count; i++)
+        if (answer->rows[i].of_best > answer->rows[chosen].of_best)
+            chosen = i;
+    for (uint32_t i = 0; i < answer->row_count; i++)
+        if (answer->rows[i].of_best >= CKBI_GOOD_SHARE &&
+            answer->rows[i].threads < answer->rows[chosen].threads)
+            chosen = i;
+    return chosen;
+}
+
+static void ckbi_out_percent(ckbi_out *out, double share)
+{
+    ckbi_out_fixed(out, share * 100.0, 0);
+    ckbi_out_text(out, " %");
+}
+
+static void ckbi_out_threads(ckbi_out *out, uint32_t threads, const char *one, const char *many)
+{
+    ckbi_out_number(out, threads);
+    ckbi_out_text(out, threads == 1 ? one : many);
+}
+
+static void ckbi_answer_sentence(const ckb_qualify_answer *answer, char *text)
+{
+    const ckb_qualify_row *row = &answer->rows[answer->answer], *fewer = NULL;
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, CKB_BENCH_MESSAGE_BYTES);
+    bool more = false;
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const ckb_qualify_row *other = &answer->rows[i];
+        more = more || other->threads > row->threads;
+        if (other->threads < row->threads && (fewer == NULL || other->threads > fewer->threads))
+            fewer = other;
+    }
+    ckbi_out_threads(out, row->threads, " writer thread reaches ", " writer threads reach ");
+    ckbi_out_percent(out, row->of_best);
+    ckbi_out_text(out, " (");
+    ckbi_out_fixed(out, row->of_best_low * 100.0, 0);
+    ckbi_out_char(out, '-');
+    ckbi_out_percent(out, row->of_best_high);
+    ckbi_out_text(out, ") of the best this target gives, and ");
+    ckbi_out_percent(out, row->of_ceiling);
+    ckbi_out_text(out, " of plain sequential writing");
+    if (fewer != NULL) {
+        ckbi_out_text(out, "; ");
+        ckbi_out_threads(out, fewer->threads, " thread reaches ", " threads reach ");
+        ckbi_out_percent(out, fewer->of_best);
+    }
+    ckbi_out_text(out, more ? "; more threads gain nothing." : ".");
+    ckbi_out_end(out);
+}
+
+/* Says why the answer is not sure, or nothing. */
+static void ckbi_answer_caution(const ckb_bench_report *report, const ckb_qualify_answer *answer, char *text)
+{
+    const ckb_qualify_row *row = &answer->rows[answer->answer];
+    uint64_t shortest_ns = UINT64_MAX;
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, CKB_BENCH_MESSAGE_BYTES);
+    for (uint32_t i = 0; i < report->result_count; i++)
+        if (report->results[i].finished && !report->results[i].raw)
+            shortest_ns = ckbi_min(shortest_ns, ckbi_result_total_ns(&report->results[i]));
+    if (answer->rounds < CKBI_ROUNDS_WANTED) {
+        ckbi_out_text(out, "Too little to be sure: only ");
+        ckbi_out_threads(out, answer->rounds, " round", " rounds");
+        ckbi_out_text(out, " of at least 5; a longer --budget helps.");
+    } else if (shortest_ns < CKBI_MEASURED_LEAST_NS / 2) {
+        ckbi_out_text(out, "Too little to be sure: the shortest run took ");
+        ckbi_out_duration(out, shortest_ns);
+        ckbi_out_text(out, "; a larger target or a longer --budget helps.");
+    } else if (row->of_best_high - row->of_best_low > 0.15) {
+        ckbi_out_text(out, "Not sure: shares differ by ");
+        ckbi_out_fixed(out, (row->of_best_high - row->of_best_low) * 100.0, 0);
+        ckbi_out_text(out, " points between rounds; the target is uneven or busy, a longer --budget helps.");
+    }
+    ckbi_out_end(out);
+}
+
+static void ckbi_qualify_answer(ckbi_qualify *qualify)
+{
+    ckb_bench_report *report = qualify->session->report;
+    ckb_qualify_answer *answer = &report->answer;
+    double ceiling[CKBI_ROUNDS_MAX], unused;
+    uint32_t skip;
+    if (qualify->rounds == 0)
+        return;
+    report->has_answer = true;
+    answer->rounds = qualify->rounds;
+    answer->row_count = qualify->per_round - 1;
+    skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
+    for (uint32_t i = 0; i < answer->row_count; i++)
+        answer->rows[i].threads = (uint32_t)qualify->values[CKBI_QUALIFY_THREADS].number[i];
+    for (uint32_t i = 0; i < answer->row_count; i++)
+        ckbi_answer_row(report, answer, skip, &answer->rows[i], qualify->values[CKBI_QUALIFY_SIZE].number[0]);
+    for (uint32_t r = 0; r < answer->rounds; r++)
+        ceiling[r] = ckbi_report_bytes_rate(report, r + 1, 0) / 1048576.0;
+    ckbi_shares(ceiling, answer->rounds, skip, &answer->ceiling_mib_per_s, &unused, &unused);
+    answer->answer = ckbi_answer_choose(answer);
+    ckbi_answer_sentence(answer, report->sentence);
+    ckbi_answer_caution(report, answer, report->caution);
+    answer->sure = report->caution[0] == '\0';
+}
+
+static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *values)
+{
+    ckbi_qualify qualify;
+    int status;
+    ckbi_fill(&qualify, 0, sizeof qualify);
+    qualify.session = session;
+    qualify.values = values;
+    qualify.budget_ns = values[CKBI_QUALIFY_BUDGET].number[0];
+    qualify.random = values[CKBI_QUALIFY_SEED].number[0];
+    qualify.per_round = values[CKBI_QUALIFY_THREADS].count + 1;
+    qualify.begin_ns = ckbi_clock_read(&session->clock, session->host);
+    qualify.piece = ckbi_arena_take(&session->rest, (size_t)CKBI_CEILING_PIECE, 65536);
+    if (qualify.piece == NULL)
+        return ckbi_run_report(session, "memory", CKB_INVALID, NULL);
+    ckbi_pattern_fill(session->pattern, CKBI_THREADS_MAX, 0, qualify.piece, CKBI_CEILING_PIECE);
+    status = ckbi_qualify_room(&qualify);
+    if (status == CKB_OK)
+        status = ckbi_qualify_calibrate(&qualify);
+    if (status == CKB_OK && !session->report->interrupted)
+        status = ckbi_qualify_rounds(&qualify);
+    ckbi_qualify_answer(&qualify);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------- >>session */
+
+static const ckb_workload ckbi_workloads[] = {
+    {"qualify", NULL, "How many writer threads does this target want?",
+     "  chunkbench qualify                      the current directory, about a minute\n"
+     "  chunkbench qualify --budget 10m /srv    longer, to be surer\n"
+     "  chunkbench qualify -t 1,2,3 file:disk.img:4G\n",
+     ckbi_qualify_options, CKBI_QUALIFY_OPTIONS},
+    {"write", "cmdw", "How fast do threads write chunks?",
+     "  chunkbench write -n 1000000 -s 1K -t 1,5,10,60 ram:4G\n"
+     "  chunkbench write --sync each,64,end -t 16 --shared /srv/data\n"
+     "  chunkbench write --rate 5000 --duration 30s --sync each --json result.json\n"
+     "  chunkbench write --verify --format dropwizard file:disk.img:2G\n",
+     ckbi_write_options, CKBI_WRITE_OPTIONS},
+};
+
+CKB_DEF const ckb_workload *ckb_workload_at(uint32_t place)
+{
+    return place < sizeof ckbi_workloads / sizeof ckbi_workloads[0] ? &ckbi_workloads[place] : NULL;
+}
+
+CKB_DEF const ckb_workload *ckb_workload_find(const char *name)
+{
+    const ckb_workload *workload;
+    for (uint32_t i = 0; (workload = ckb_workload_at(i)) != NULL; i++)
+        if (ckbi_text_is(name, workload->name) ||
+            (workload->alias != NULL && ckbi_text_is(name, workload->alias)))
+            return workload;
+    return NULL;
+}
+
+static bool ckbi_is_qualify(const ckb_workload *workload)
+{
+    return workload->options == ckbi_qualify_options;
+}
+
+/* How many plans the options make, and each of them. */
+static uint32_t ckbi_plan_count(const ckb_workload *workload, const ckb_option_value *values)
+{
+    return ckbi_is_qualify(workload) ? values[CKBI_QUALIFY_THREADS].count : (uint32_t)ckbi_write_rows(values);
+}
+
+static void ckbi_plan_at(const ckb_workload *workload, const ckb_option_value *values, uint32_t place,
+                         ckbi_plan *plan)
+{
+    if (ckbi_is_qualify(workload))
+        ckbi_qualify_plan(values, place, plan);
+    else
+        ckbi_write_plan(values, place, plan);
+}
+
+static int ckbi_session_check(const ckb_bench_host *host, const ckb_workload *workload,
+                              const ckb_option_value *values, ckbi_out *out)
+{
+    if (!ckbi_is_qualify(workload))
+        return ckbi_write_check(host, values, out);
+    for (uint32_t i = 0; i < values[CKBI_QUALIFY_THREADS].count; i++)
+        if (values[CKBI_QUALIFY_THREADS].number[i] > 1 && !ckbi_host_is_threaded(host))
+            return ckbi_refuse(out, ckbi_span_of("1"), "--threads: this host has no threads; only ",
+                               " is possible");
+    return CKB_OK;
+}
+
+/* Lays out what stays; an arena without memory behind it only counts. */
+static bool ckbi_session_carve(ckbi_session *session, ckbi_arena *arena, const ckb_workload *workload,
+                               const ckb_option_value *values)
+{
+    uint32_t rows = ckbi_plan_count(workload, values);
+    if (ckbi_is_qualify(workload))
+        rows = (rows + 1) * CKBI_ROUNDS_MAX;
+    session->report = ckbi_arena_take(arena, sizeof *session->report, 64);
+    session->pattern = ckbi_arena_take(arena, sizeof *session->pattern, 64);
+    ckb_bench_result *results = ckbi_arena_take(arena, rows * sizeof *results, 64);
+    if (session->report == NULL || session->pattern == NULL || results == NULL)
+        return false;
+    ckbi_fill(session->report, 0, sizeof *session->report);
+    ckbi_fill(results, 0, rows * sizeof *results);
+    session->report->results = results;
+    return true;
+}
+
+CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *workload,
+                             const ckb_option_value *values, size_t *bytes, char *text, size_t text_bytes)
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, text_bytes);
+    ckbi_session session;
+    ckbi_arena arena = {NULL, NULL, 0};
+    size_t most = 0;
+    int status = ckbi_session_check(host, workload, values, out);
+    *bytes = 0;
+    if (status != CKB_OK)
+        return status;
+    ckbi_fill(&session, 0, sizeof session);
+    session.host = host;
+    (void)ckbi_session_carve(&session, &arena, workload, values);
+    if (ckbi_is_qualify(workload))
+        (void)ckbi_arena_take(&arena, (size_t)CKBI_CEILING_PIECE, 65536);
+    for (uint32_t i = 0; i < ckbi_plan_count(workload, values); i++) {
+        ckbi_arena rest = arena;
+        ckbi_plan plan;
+        ckbi_run run;
+        ckbi_plan_at(workload, values, i, &plan);
+        status = ckbi_plan_fit(host, &plan, out);
+        if (status != CKB_OK)
+            return status;
+        if (!ckbi_run_carve(&run, &rest, &session, &plan))
+            return ckbi_refuse(out, ckbi_span_of(""),
+                               "--buffer: ", "no writer is possible with these buffers and segments");
+        most = (size_t)ckbi_max(most, rest.used);
+    }
+    *bytes = most;
+    return CKB_OK;
+}
+
+CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *workload,
+                          const ckb_option_value *values, void *memory, size_t bytes, ckb_bench_report **report)
+{
+    ckbi_arena arena = {memory, (uint8_t *)memory + bytes, 0};
+    ckbi_session session;
+    uint32_t rows = ckbi_plan_count(workload, values);
+    uint64_t seed =
+        ckbi_is_qualify(workload) ? values[CKBI_QUALIFY_SEED].number[0] : values[CKBI_WRITE_SEED].number[0];
+    int status = CKB_OK;
+    ckbi_fill(&session, 0, sizeof session);
+    session.host = host;
+    session.run = 1;
+    session.run_count = ckbi_is_qualify(workload) ? 0 : rows;
+    session.threaded = ckbi_host_is_threaded(host);
+    *report = NULL;
+    if (!ckbi_session_carve(&session, &arena, workload, values))
+        return CKB_INVALID;
+    *report = session.report;
+    session.report->host = host;
+    session.report->workload = workload;
+    session.report->values = values;
+    ckbi_pattern_set(session.pattern, seed);
+    session.rest = arena;
+    session.progress_ns = ckbi_clock_read(&session.clock, host);
+    if (ckbi_is_qualify(workload)) {
+        status = ckbi_qualify_execute(&session, values);
+    } else {
+        for (uint32_t i = 0; i < rows && status == CKB_OK && !session.report->interrupted; i++, session.run++) {
+            ckbi_plan plan;
+            ckbi_message message;
+            ckbi_write_plan(values, i, &plan);
+            status = ckbi_plan_fit(
+                host, &plan, ckbi_message_start(&message, session.report->message, CKB_BENCH_MESSAGE_BYTES));
+            if (status == CKB_OK)
+                status =
+                    ckbi_run_execute(&session, &plan, &session.report->results[session.report->result_count++]);
+        }
+    }
+    session.report->status = status;
+    return status;
+}
+
+CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workload,
+                           const ckb_option_value *values, const ckb_sink *sink, char *text, size_t text_bytes)
+{
+    ckbi_message message;
+    ckbi_out *refusal = ckbi_message_start(&message, text, text_bytes), out;
+    int status = ckbi_session_check(host, workload, values, refusal);
+    uint64_t total = 0;
+    ckbi_out_start(&out, sink);
+    for (uint32_t i = 0; i < ckbi_plan_count(workload, values) && status == CKB_OK; i++) {
+        ckbi_plan plan;
+        ckbi_plan_at(workload, values, i, &plan);
+        status = ckbi_plan_fit(host, &plan, refusal);
+        if (status != CKB_OK)
+            break;
+        ckbi_out_threads(&out, plan.threads, " thread", " threads");
+        ckbi_out_text(&out, ", chunks of ");
+        ckbi_out_size(&out, plan.size_bytes);
+        ckbi_out_text(&out, ", segments of ");
+        ckbi_out_size(&out, plan.geometry.segment_bytes);
+        if (!ckbi_is_qualify(workload)) {
+            ckbi_out_text(&out, plan.count == UINT64_MAX ? ", until the time is over, in " : ": ");
+            if (plan.count != UINT64_MAX) {
+                ckbi_out_number(&out, plan.count);
+                ckbi_out_text(&out, " chunks, ");
+                total += plan.count * plan.size_bytes;
+            }
+            ckbi_out_size(&out, plan.need.data_bytes);
+            ckbi_out_text(&out, " of segments");
+        }
+        ckbi_out_char(&out, '\n');
+    }
+    if (status != CKB_OK)
+        return status;
+    if (ckbi_is_qualify(workload)) {
+        ckbi_out_text(&out, "up to 15 rounds of these and of plain sequential writing, about ");
+        ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0]);
+        ckbi_out_text(&out, "; the bytes written follow from the target's speed\n");
+    } else if (total != 0) {
+        ckbi_out_text(&out, "payload bytes to write: ");
+        ckbi_out_number(&out, total);
+        ckbi_out_char(&out, '\n');
+    }
+    return ckbi_out_end(&out);
+}
+
+/* --------------------------------------------------------------------------------------------- >>report
+ * A report as text, JSON, CSV or the field's lines. Units stand in every key and heading. */
+
+static double ckbi_result_mib_per_s(const ckb_bench_result *result)
+{
+    return ckbi_per_second(result->bytes, ckbi_result_total_ns(result)) / 1048576.0;
+}
+
+/* The sync made everything durable that is counted. */
+static bool ckbi_result_is_synced(const ckb_bench_result *result)
+{
+    return (result->raw || result->sync != CKBI_SYNC_NONE) && result->elapsed_ns != 0;
+}
+
+static void ckbi_out_sync(ckbi_out *out, const ckb_bench_result *result)
+{
+    static const char *const names[] = {"none", "end", "each"};
+    if (result->sync < CKBI_SYNC_EVERY)
+        ckbi_out_text(out, names[result->sync]);
+    else
+        ckbi_out_number(out, result->sync_every);
+}
+
+/* ---- JSON ---- */
+
+typedef struct ckbi_json {
+    ckbi_out *out;
+    bool comma; /* something stands before, at this level */
+} ckbi_json;
+
+/* The length of the valid UTF-8 sequence at `text`, 0 when there is none. */
+static size_t ckbi_utf8_length(const unsigned char *text)
+{
+    size_t length = text[0] < 0x80   ? 1
+                    : text[0] < 0xC2 ? 0
+                    : text[0] < 0xE0 ? 2
+                    : text[0] < 0xF0 ? 3
+                    : text[0] < 0xF5 ? 4
+                                     : 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xC0) != 0x80)
+            return 0;
+    /* Overlong forms, surrogates and what lies beyond U+10FFFF. */
+    if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) ||
+        (text[0] == 0xF0 && text[1] < 0x90) || (text[0] == 0xF4 && text[1] > 0x8F))
+        return 0;
+    return length;
+}
+
+static void ckbi_json_string(ckbi_out *out, const char *text)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *at = (const unsigned char *)text;
+    ckbi_out_char(out, '"');
+    while (*at != '\0') {
+        size_t length = ckbi_utf8_length(at);
+        if (length == 0) {
+            ckbi_out_text(out, "\\ufffd");
+            length = 1;
+        } else if (*at < 0x20 || *at == 0x7f) {
+            ckbi_out_text(out, "\\u00");
+            ckbi_out_char(out, hex[*at >> 4]);
+            ckbi_out_char(out, hex[*at & 15]);
+        } else {
+            if (*at == '"' || *at == '\\')
+                ckbi_out_char(out, '\\');
+            ckbi_out_bytes(out, (const char *)at, length);
+        }
+        at += length;
+    }
+    ckbi_out_char(out, '"');
+}
+
+static void ckbi_json_next(ckbi_json *json)
+{
+    if (json->comma)
+        ckbi_out_char(json->out, ',');
+    json->comma = true;
+}
+
+static void ckbi_json_key(ckbi_json *json, const char *key)
+{
+    ckbi_json_next(json);
+    ckbi_json_string(json->out, key);
+    ckbi_out_char(json->out, ':');
+}
+
+static void ckbi_json_open(ckbi_json *json, char bracket)
+{
+    ckbi_out_char(json->out, bracket);
+    json->comma = false;
+}
+
+static void ckbi_json_close(ckbi_json *json, char bracket)
+{
+    ckbi_out_char(json->out, bracket);
+    json->comma = true;
+}
+
+static void ckbi_json_number(ckbi_json *json, const char *key, uint64_t number)
+{
+    ckbi_json_key(json, key);
+    ckbi_out_number(json->out, number);
+}
+
+static void ckbi_json_double(ckbi_json *json, const char *key, bool defined, double value)
+{
+    ckbi_json_key(json, key);
+    if (defined && ckbi_is_finite(value))
+        ckbi_out_fixed(json->out, value, 3);
+    else
+        ckbi_out_text(json->out, "null");
+}
+
+static void ckbi_json_count(ckbi_json *json, const char *key, bool defined, uint64_t number)
+{
+    ckbi_json_key(json, key);
+    if (defined)
+        ckbi_out_number(json->out, number);
+    else
+        ckbi_out_text(json->out, "null");
+}
+
+static void ckbi_json_bool(ckbi_json *json, const char *key, bool value)
+{
+    ckbi_json_key(json, key);
+    ckbi_out_text(json->out, value ? "true" : "false");
+}
+
+static void ckbi_json_text(ckbi_json *json, const char *key, const char *text)
+{
+    ckbi_json_key(json, key);
+    if (text == NULL || text[0] == '\0')
+        ckbi_out_text(json->out, "null");
+    else
+        ckbi_json_string(json->out, text);
+}
+
+static void ckbi_json_latency(ckbi_json *json, const char *key, const ckb_latency *latency)
+{
+    bool any = latency->count != 0;
+    ckbi_json_key(json, key);
+    ckbi_json_open(json, '{');
+    ckbi_json_number(json, "count", latency->count);
+    ckbi_json_count(json, "min", any, latency->min);
+    ckbi_json_double(json, "mean", any, latency->mean);
+    ckbi_json_double(json, "stddev", any, latency->stddev);
+    ckbi_json_count(json, "p50", any, latency->p50);
+    ckbi_json_count(json, "p75", any, latency->p75);
+    ckbi_json_count(json, "p95", any, latency->p95);
+    ckbi_json_count(json, "p98", any, latency->p98);
+    ckbi_json_count(json, "p99", any, latency->p99);
+    ckbi_json_count(json, "p999", any, latency->p999);
+    ckbi_json_count(json, "max", any, latency->max);
+    ckbi_json_close(json, '}');
+}
+
+/* "size_bytes", "stall_ns": the name of an option with its unit. */
+static void ckbi_json_option_key(ckbi_json *json, const ckb_option *option)
+{
+    ckbi_json_next(json);
+    ckbi_out_char(json->out, '"');
+    for (const char *at = option->name; *at != '\0'; at++)
+        ckbi_out_char(json->out, *at == '-' ? '_' : *at);
+    ckbi_out_text(json->out, option->kind == CKB_OPTION_SIZE       ? "_bytes\":"
+                             : option->kind == CKB_OPTION_DURATION ? "_ns\":"
+                             : option->kind == CKB_OPTION_RATE     ? "_per_s\":"
+                                                                   : "\":");
+}
+
+static void ckbi_json_option_item(ckbi_json *json, const ckb_option *option, const ckb_option_value *value,
+                                  uint32_t place)
+{
+    if (option->kind == CKB_OPTION_CHOICE && value->chosen[place]) {
+        ckbi_span rest = ckbi_span_of(option->choices), choice = rest;
+        for (uint64_t i = 0; i <= value->number[place]; i++)
+            choice = ckbi_span_cut(&rest, '|');
+        ckbi_out_char(json->out, '"');
+        ckbi_out_bytes(json->out, choice.text, choice.bytes);
+        ckbi_out_char(json->out, '"');
+    } else if (option->kind == CKB_OPTION_RATE) {
+        ckbi_out_fixed(json->out, (double)value->number[place] / 1000.0, 3);
+    } else {
+        ckbi_out_number(json->out, value->number[place]);
+    }
+}
+
+static void ckbi_json_setting(ckbi_json *json, const ckb_option *option, const ckb_option_value *value)
+{
+    ckbi_json_option_key(json, option);
+    if (option->kind == CKB_OPTION_FLAG) {
+        ckbi_out_text(json->out, value->count != 0 ? "true" : "false");
+    } else if (value->count == 0) {
+        ckbi_out_text(json->out, "null");
+    } else if (option->kind == CKB_OPTION_TEXT) {
+        ckbi_json_string(json->out, value->text);
+    } else if (!option->list) {
+        ckbi_json_option_item(json, option, value, 0);
+    } else {
+        ckbi_json_open(json, '[');
+        for (uint32_t i = 0; i < value->count; i++) {
+            ckbi_json_next(json);
+            ckbi_json_option_item(json, option, value, i);
+        }
+        ckbi_json_close(json, ']');
+    }
+}
+
+static void ckbi_json_axes(ckbi_json *json, const ckb_bench_result *result)
+{
+    ckbi_json_text(json, "kind", result->raw ? "sequential" : "write");
+    ckbi_json_count(json, "round", result->round != 0, result->round);
+    ckbi_json_number(json, "threads", result->threads);
+    ckbi_json_number(json, "size_bytes", result->size_bytes);
+    ckbi_json_number(json, "segment_bytes", result->segment_bytes);
+    ckbi_json_number(json, "chunks_per_block", result->chunks_per_block);
+    ckbi_json_key(json, "sync");
+    if (result->sync < CKBI_SYNC_EVERY) {
+        ckbi_out_char(json->out, '"');
+        ckbi_out_sync(json->out, result);
+        ckbi_out_char(json->out, '"');
+    } else {
+        ckbi_out_sync(json->out, result);
+    }
+    ckbi_json_bool(json, "shared", result->shared);
+    ckbi_json_text(json, "loop", result->rate_limit_milli != 0 ? "open" : "closed");
+    ckbi_json_double(json, "rate_limit_per_s", result->rate_limit_milli != 0,
+                     (double)result->rate_limit_milli / 1000.0);
+}
+
+static void ckbi_json_stalls(ckbi_json *json, const ckb_bench_result *result)
+{
+    ckbi_json_number(json, "stalls", result->stalls);
+    ckbi_json_key(json, "longest_stalls");
+    ckbi_json_open(json, '[');
+    for (uint32_t i = 0; i < result->stall_count; i++) {
+        ckbi_json_next(json);
+        ckbi_json_open(json, '{');
+        ckbi_json_number(json, "at_ns", result->stall[i].at_ns);
+        ckbi_json_number(json, "latency_ns", result->stall[i].latency_ns);
+        ckbi_json_number(json, "thread", result->stall[i].thread);
+        ckbi_json_close(json, '}');
+    }
+    ckbi_json_close(json, ']');
+}
+
+static void ckbi_json_result(ckbi_json *json, const ckb_bench_result *result)
+{
+    bool ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
+    ckbi_json_next(json);
+    ckbi_out_char(json->out, '\n');
+    ckbi_json_open(json, '{');
+    ckbi_json_axes(json, result);
+    ckbi_json_bool(json, "finished", result->finished);
+    ckbi_json_number(json, "operations", result->operations);
+    ckbi_json_number(json, "failures", result->failures);
+    ckbi_json_number(json, "bytes", result->bytes);
+    ckbi_json_number(json, "elapsed_ns", result->elapsed_ns);
+    ckbi_json_count(json, "sync_ns", synced, result->sync_ns);
+    ckbi_json_double(json, "rate_per_s", ran, ckbi_per_second(result->operations, result->elapsed_ns));
+    ckbi_json_double(json, "adjusted_rate_per_s", synced,
+                     ckbi_per_second(result->operations, ckbi_result_total_ns(result)));
+    ckbi_json_double(json, "mib_per_s", ran, ckbi_result_mib_per_s(result));
+    ckbi_json_latency(json, "latency_ns", &result->latency);
+    if (result->durable_latency.count != 0)
+        ckbi_json_latency(json, "durable_latency_ns", &result->durable_latency);
+    if (result->rate_limit_milli != 0)
+        ckbi_json_latency(json, "service_latency_ns", &result->service_latency);
+    if (!result->raw) {
+        ckbi_json_number(json, "slowest_thread_operations", result->slowest_thread_operations);
+        ckbi_json_number(json, "fastest_thread_operations", result->fastest_thread_operations);
+        ckbi_json_number(json, "clock_steps", result->clock_steps);
+        ckbi_json_stalls(json, result);
+        ckbi_json_count(json, "verified", result->verify_done, result->verified);
+        ckbi_json_count(json, "verify_failures", result->verify_done, result->verify_failures);
+    }
+    ckbi_json_close(json, '}');
+}
+
+static void ckbi_json_range(ckbi_json *json, const char *key, double middle, double low, double high)
+{
+    ckbi_json_key(json, key);
+    ckbi_json_open(json, '{');
+    ckbi_json_double(json, "median", true, middle);
+    ckbi_json_double(json, "low", true, low);
+    ckbi_json_double(json, "high", true, high);
+    ckbi_json_close(json, '}');
+}
+
+static void ckbi_json_answer(ckbi_json *json, const ckb_bench_report *report)
+{
+    const ckb_qualify_answer *answer = &report->answer;
+    ckbi_json_key(json, "answer");
+    if (!report->has_answer) {
+        ckbi_out_text(json->out, "null");
+        return;
+    }
+    ckbi_json_open(json, '{');
+    ckbi_json_number(json, "threads", answer->rows[answer->answer].threads);
+    ckbi_json_text(json, "sentence", report->sentence);
+    ckbi_json_bool(json, "sure", answer->sure);
+    ckbi_json_text(json, "caution", report->caution);
+    ckbi_json_number(json, "rounds", answer->rounds);
+    ckbi_json_double(json, "confidence", true, answer->confidence);
+    ckbi_json_double(json, "sequential_mib_per_s", true, answer->ceiling_mib_per_s);
+    ckbi_json_key(json, "rows");
+    ckbi_json_open(json, '[');
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const ckb_qualify_row *row = &answer->rows[i];
+        ckbi_json_next(json);
+        ckbi_json_open(json, '{');
+        ckbi_json_number(json, "threads", row->threads);
+        ckbi_json_double(json, "adjusted_rate_per_s", true, row->rate_per_s);
+        ckbi_json_range(json, "of_best", row->of_best, row->of_best_low, row->of_best_high);
+        ckbi_json_range(json, "of_sequential", row->of_ceiling, row->of_ceiling_low, row->of_ceiling_high);
+        ckbi_json_close(json, '}');
+    }
+    ckbi_json_close(json, ']');
+    ckbi_json_close(json, '}');
+}
+
+/* ---- warnings: the host's, and those that follow from the results ---- */
+
+static const char *ckbi_report_warning(const ckb_bench_report *report, uint32_t place)
+{
+    bool unsynced = false;
+    if (place < report->host->warning_count)
+        return report->host->warnings[place];
+    place -= report->host->warning_count;
+    for (uint32_t i = 0; i < report->result_count; i++)
+        unsynced = unsynced || (!report->results[i].raw && report->results[i].sync == CKBI_SYNC_NONE);
+    if (unsynced && place-- == 0)
+        return "sync none: nothing was made durable; these rates are not those of durable writing";
+    if (report->host->target->volatile_medium && place-- == 0)
+        return "the target is volatile: nothing on it survives power loss, whatever sync says";
+    return NULL;
+}
+
+static void ckbi_print_json(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_bench_host *host = report->host;
+    const char *warning;
+    ckbi_json json = {out, false};
+    ckbi_json_open(&json, '{');
+    ckbi_json_text(&json, "tool", "chunkbench");
+    ckbi_json_text(&json, "version", ckb_version());
+    ckbi_json_text(&json, "command", report->workload->name);
+    ckbi_json_text(&json, "target", host->target->name);
+    ckbi_json_key(&json, "settings");
+    ckbi_json_open(&json, '{');
+    for (uint32_t i = 0; i < report->workload->option_count; i++)
+        ckbi_json_setting(&json, &report->workload->options[i], &report->values[i]);
+    ckbi_json_close(&json, '}');
+    ckbi_json_key(&json, "environment");
+    ckbi_json_open(&json, '{');
+    ckbi_json_text(&json, "command_line", host->command_line);
+    for (uint32_t i = 0; i < host->environment_count; i++)
+        ckbi_json_text(&json, host->environment[i].key, host->environment[i].value);
+    ckbi_json_close(&json, '}');
+    ckbi_json_key(&json, "warnings");
+    ckbi_json_open(&json, '[');
+    for (uint32_t i = 0; (warning = ckbi_report_warning(report, i)) != NULL; i++) {
+        ckbi_json_next(&json);
+        ckbi_json_string(out, warning);
+    }
+    ckbi_json_close(&json, ']');
+    ckbi_json_bool(&json, "interrupted", report->interrupted);
+    ckbi_json_text(&json, "error", report->message);
+    if (ckbi_is_qualify(report->workload))
+        ckbi_json_answer(&json, report);
+    ckbi_json_key(&json, "results");
+    ckbi_json_open(&json, '[');
+    for (uint32_t i = 0; i < report->result_count; i++)
+        ckbi_json_result(&json, &report->results[i]);
+    ckbi_json_close(&json, ']');
+    ckbi_json_close(&json, '}');
+    ckbi_out_char(out, '\n');
+}
+
+/* ---- CSV ---- */
+
+static void ckbi_csv_count(ckbi_out *out, bool defined, uint64_t number)
+{
+    ckbi_out_char(out, ',');
+    if (defined)
+        ckbi_out_number(out, number);
+}
+
+static void ckbi_csv_double(ckbi_out *out, bool defined, double value)
+{
+    ckbi_out_char(out, ',');
+    if (defined && ckbi_is_finite(value))
+        ckbi_out_fixed(out, value, 3);
+}
+
+static void ckbi_csv_latency(ckbi_out *out, const ckb_latency *latency)
+{
+    bool any = latency->count != 0;
+    ckbi_csv_count(out, any, latency->min);
+    ckbi_csv_double(out, any, latency->mean);
+    ckbi_csv_double(out, any, latency->stddev);
+    ckbi_csv_count(out, any, latency->p50);
+    ckbi_csv_count(out, any, latency->p75);
+    ckbi_csv_count(out, any, latency->p95);
+    ckbi_csv_count(out, any, latency->p98);
+    ckbi_csv_count(out, any, latency->p99);
+    ckbi_csv_count(out, any, latency->p999);
+    ckbi_csv_count(out, any, latency->max);
+}
+
+static void ckbi_csv_latency_heading(ckbi_out *out, const char *prefix)
+{
+    static const char *const names[] = {"min", "mean", "stddev", "p50",  "p75",
+                                        "p95", "p98",  "p99",    "p999", "max"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        ckbi_out_char(out, ',');
+        ckbi_out_text(out, prefix);
+        ckbi_out_text(out, names[i]);
+        ckbi_out_text(out, "_ns");
+    }
+}
+
+static void ckbi_print_csv(const ckb_bench_report *report, ckbi_out *out)
+{
+    ckbi_out_text(
+        out, "kind,round,threads,size_bytes,segment_bytes,chunks_per_block,sync,shared,rate_limit_per_s,"
+             "finished,operations,failures,bytes,elapsed_ns,sync_ns,rate_per_s,adjusted_rate_per_s,mib_per_s");
+    ckbi_csv_latency_heading(out, "");
+    ckbi_csv_latency_heading(out, "durable_");
+    ckbi_out_char(out, '\n');
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        bool ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
+        ckbi_out_text(out, result->raw ? "sequential" : "write");
+        ckbi_csv_count(out, result->round != 0, result->round);
+        ckbi_csv_count(out, true, result->threads);
+        ckbi_csv_count(out, true, result->size_bytes);
+        ckbi_csv_count(out, true, result->segment_bytes);
+        ckbi_csv_count(out, true, result->chunks_per_block);
+        ckbi_out_char(out, ',');
+        ckbi_out_sync(out, result);
+        ckbi_csv_count(out, true, result->shared);
+        ckbi_csv_double(out, result->rate_limit_milli != 0, (double)result->rate_limit_milli / 1000.0);
+        ckbi_csv_count(out, true, result->finished);
+        ckbi_csv_count(out, true, result->operations);
+        ckbi_csv_count(out, true, result->failures);
+        ckbi_csv_count(out, true, result->bytes);
+        ckbi_csv_count(out, true, result->elapsed_ns);
+        ckbi_csv_count(out, synced, result->sync_ns);
+        ckbi_csv_double(out, ran, ckbi_per_second(result->operations, result->elapsed_ns));
+        ckbi_csv_double(out, synced, ckbi_per_second(result->operations, ckbi_result_total_ns(result)));
+        ckbi_csv_double(out, ran, ckbi_result_mib_per_s(result));
+        ckbi_csv_latency(out, &result->latency);
+        ckbi_csv_latency(out, &result->durable_latency);
+        ckbi_out_char(out, '\n');
+    }
+}
+
+/* ---- the field's line ---- */
+
+static void ckbi_dropwizard_double(ckbi_out *out, const char *key, double value)
+{
+    ckbi_out_text(out, ", ");
+    ckbi_out_text(out, key);
+    ckbi_out_char(out, '=');
+    ckbi_out_double(out, value);
+}
+
+static void ckbi_dropwizard_line(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_latency *latency = &result->latency;
+    ckbi_out_text(out, "type=TIMER, name=chunk-write, count=");
+    ckbi_out_number(out, latency->count);
+    ckbi_dropwizard_double(out, "min", (double)latency->min / 1e6);
+    ckbi_dropwizard_double(out, "max", (double)latency->max / 1e6);
+    ckbi_dropwizard_double(out, "mean", latency->mean / 1e6);
+    ckbi_dropwizard_double(out, "stddev", latency->stddev / 1e6);
+    ckbi_dropwizard_double(out, "median", (double)latency->p50 / 1e6);
+    ckbi_dropwizard_double(out, "p75", (double)latency->p75 / 1e6);
+    ckbi_dropwizard_double(out, "p95", (double)latency->p95 / 1e6);
+    ckbi_dropwizard_double(out, "p98", (double)latency->p98 / 1e6);
+    ckbi_dropwizard_double(out, "p99", (double)latency->p99 / 1e6);
+    ckbi_dropwizard_double(out, "p999", (double)latency->p999 / 1e6);
+    ckbi_dropwizard_double(out, "mean_rate", result->mean_rate);
+    ckbi_dropwizard_double(out, "m1", result->rates[0]);
+    ckbi_dropwizard_double(out, "m5", result->rates[1]);
+    ckbi_dropwizard_double(out, "m15", result->rates[2]);
+    ckbi_out_text(out, ", rate_unit=events/second, duration_unit=milliseconds\n");
+    ckbi_out_text(out, "Total execution time (sec): ");
+    ckbi_out_number(out, (result->elapsed_ns + 500000000) / 1000000000);
+    ckbi_out_text(out, "\nFailures: ");
+    ckbi_out_number(out, result->failures);
+    ckbi_out_text(out, "\nSuccessful executions: ");
+    ckbi_out_number(out, result->operations);
+    ckbi_out_char(out, '\n');
+}
+
+/* ---- text ---- */
+
+static void ckbi_text_rate(ckbi_out *out, bool defined, double value, int width)
+{
+    ckbi_cell_start(out);
+    if (defined)
+        ckbi_out_three(out, value);
+    else
+        ckbi_out_char(out, '-');
+    ckbi_cell_end(out, width);
+}
+
+static void ckbi_text_duration(ckbi_out *out, bool defined, uint64_t duration_ns, int width)
+{
+    ckbi_cell_start(out);
+    if (defined)
+        ckbi_out_duration(out, duration_ns);
+    else
+        ckbi_out_char(out, '-');
+    ckbi_cell_end(out, width);
+}
+
+static void ckbi_text_result(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_latency *latency =
+        result->durable_latency.count != 0 ? &result->durable_latency : &result->latency;
+    bool any = latency->count != 0, ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->threads);
+    ckbi_cell_end(out, 7);
+    ckbi_cell_start(out);
+    ckbi_out_size(out, result->size_bytes);
+    ckbi_cell_end(out, 9);
+    ckbi_cell_start(out);
+    ckbi_out_size(out, result->segment_bytes);
+    ckbi_cell_end(out, 9);
+    ckbi_cell_start(out);
+    ckbi_out_sync(out, result);
+    ckbi_cell_end(out, 7);
+    ckbi_text_duration(out, ran, result->elapsed_ns, 9);
+    ckbi_text_duration(out, synced, result->sync_ns, 9);
+    ckbi_text_rate(out, ran, ckbi_per_second(result->operations, result->elapsed_ns), 10);
+    ckbi_text_rate(out, synced, ckbi_per_second(result->operations, ckbi_result_total_ns(result)), 12);
+    ckbi_text_rate(out, ran, ckbi_result_mib_per_s(result), 8);
+    ckbi_text_duration(out, any, latency->p50, 9);
+    ckbi_text_duration(out, any, latency->p99, 9);
+    ckbi_text_duration(out, any, latency->p999, 9);
+    ckbi_text_duration(out, any, latency->max, 9);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->failures);
+    ckbi_cell_end(out, 8);
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_notes(ckbi_out *out, const ckb_bench_result *result)
+{
+    if (result->verify_done) {
+        ckbi_out_threads(out, result->threads, " thread: ", " threads: ");
+        ckbi_out_number(out, result->verified);
+        ckbi_out_text(out, " chunks read back equal after a remount, ");
+        ckbi_out_number(out, result->verify_failures);
+        ckbi_out_text(out, " not\n");
+    }
+    if (result->clock_steps != 0) {
+        ckbi_out_threads(out, result->threads, " thread: ", " threads: ");
+        ckbi_out_text(out, "the clock went back ");
+        ckbi_out_number(out, result->clock_steps);
+        ckbi_out_text(out, " times, counted as no time\n");
+    }
+    if (result->stalls == 0)
+        return;
+    ckbi_out_threads(out, result->threads, " thread: ", " threads: ");
+    ckbi_out_number(out, result->stalls);
+    ckbi_out_text(out, " stalls, the longest");
+    for (uint32_t i = 0; i < result->stall_count && i < 3; i++) {
+        ckbi_out_text(out, i == 0 ? " " : ", ");
+        ckbi_out_duration(out, result->stall[i].latency_ns);
+        ckbi_out_text(out, " at ");
+        ckbi_out_duration(out, result->stall[i].at_ns);
+    }
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_write(const ckb_bench_report *report, ckbi_out *out)
+{
+    static const struct {
+        const char *name;
+        int width;
+    } headings[] = {{"threads", 7}, {"chunk", 9},   {"segment", 9},     {"sync", 7},    {"run", 9},
+                    {"+ sync", 9},  {"rate/s", 10}, {"adjusted/s", 12}, {"MiB/s", 8},   {"p50", 9},
+                    {"p99", 9},     {"p99.9", 9},   {"max", 9},         {"failures", 8}};
+    bool open = report->result_count != 0 && report->results[0].rate_limit_milli != 0;
+    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        ckbi_out_cell(out, headings[i].name, headings[i].width);
+    ckbi_out_char(out, '\n');
+    for (uint32_t i = 0; i < report->result_count; i++)
+        ckbi_text_result(out, &report->results[i]);
+    ckbi_out_text(out, "adjusted/s and MiB/s include the final sync. Latency is of all operations, ");
+    ckbi_out_text(out, open ? "open loop: from the intended start" : "closed loop");
+    ckbi_out_text(out, ", until durable where threads sync.\n");
+    for (uint32_t i = 0; i < report->result_count; i++)
+        ckbi_text_notes(out, &report->results[i]);
+}
+
+static void ckbi_text_share(ckbi_out *out, double middle, double low, double high, int width)
+{
+    ckbi_cell_start(out);
+    ckbi_out_percent(out, middle);
+    ckbi_out_text(out, " (");
+    ckbi_out_fixed(out, low * 100.0, 0);
+    ckbi_out_char(out, '-');
+    ckbi_out_percent(out, high);
+    ckbi_out_char(out, ')');
+    ckbi_cell_end(out, width);
+}
+
+static void ckbi_text_qualify(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_qualify_answer *answer = &report->answer;
+    uint64_t size_bytes = report->values[CKBI_QUALIFY_SIZE].number[0];
+    if (!report->has_answer) {
+        ckbi_out_text(out, "No round was completed; there is no answer.\n");
+        return;
+    }
+    ckbi_out_text(out, "How many writer threads? Chunks of ");
+    ckbi_out_size(out, size_bytes);
+    ckbi_out_text(out, ", final sync included; medians of ");
+    ckbi_out_threads(out, answer->rounds, " round", " rounds");
+    ckbi_out_text(out, " (ranges hold them with ");
+    ckbi_out_percent(out, answer->confidence);
+    ckbi_out_text(out, ").\n\nthreads     chunks/s     MiB/s       of the best     of sequential\n");
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const ckb_qualify_row *row = &answer->rows[i];
+        ckbi_cell_start(out);
+        ckbi_out_number(out, row->threads);
+        ckbi_cell_end(out, 7);
+        ckbi_text_rate(out, true, row->rate_per_s, 13);
+        ckbi_text_rate(out, true, row->rate_per_s * (double)size_bytes / 1048576.0, 10);
+        ckbi_text_share(out, row->of_best, row->of_best_low, row->of_best_high, 18);
+        ckbi_text_share(out, row->of_ceiling, row->of_ceiling_low, row->of_ceiling_high, 18);
+        ckbi_out_char(out, '\n');
+    }
+    ckbi_out_text(out, "sequential (4 MiB writes, then sync)");
+    ckbi_out_text(out, ": ");
+    ckbi_out_three(out, answer->ceiling_mib_per_s);
+    ckbi_out_text(out, " MiB/s\n\n");
+    ckbi_out_text(out, report->sentence);
+    ckbi_out_char(out, '\n');
+    if (report->caution[0] != '\0') {
+        ckbi_out_text(out, report->caution);
+        ckbi_out_char(out, '\n');
+    }
+}
+
+static void ckbi_print_text(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_bench_host *host = report->host;
+    const char *warning;
+    ckbi_out_text(out, "chunkbench ");
+    ckbi_out_text(out, ckb_version());
+    ckbi_out_char(out, ' ');
+    ckbi_out_text(out, report->workload->name);
+    ckbi_out_text(out, " on ");
+    ckbi_out_text(out, host->target->name);
+    ckbi_out_char(out, '\n');
+    for (uint32_t i = 0; i < host->environment_count; i++) {
+        if (host->environment[i].value[0] == '\0')
+            continue;
+        ckbi_out_text(out, "  ");
+        ckbi_out_text(out, host->environment[i].key);
+        ckbi_out_text(out, ": ");
+        ckbi_out_text(out, host->environment[i].value);
+        ckbi_out_char(out, '\n');
+    }
+    for (uint32_t i = 0; (warning = ckbi_report_warning(report, i)) != NULL; i++) {
+        ckbi_out_text(out, "  warning: ");
+        ckbi_out_text(out, warning);
+        ckbi_out_char(out, '\n');
+    }
+    ckbi_out_char(out, '\n');
+    if (ckbi_is_qualify(report->workload))
+        ckbi_text_qualify(report, out);
+    else
+        ckbi_text_write(report, out);
+    if (report->interrupted)
+        ckbi_out_text(out, "interrupted: this is what was measured until then\n");
+    if (report->message[0] != '\0') {
+        ckbi_out_text(out, "failed: ");
+        ckbi_out_text(out, report->message);
+        ckbi_out_char(out, '\n');
+    }
+}
+
+CKB_DEF int ckb_bench_print(const ckb_bench_report *report, int format, const ckb_sink *sink)
+{
+    ckbi_out out;
+    ckbi_out_start(&out, sink);
+    switch (format) {
+    case CKB_PRINT_JSON:
+        ckbi_print_json(report, &out);
+        break;
+    case CKB_PRINT_CSV:
+        ckbi_print_csv(report, &out);
+        break;
+    case CKB_PRINT_DROPWIZARD:
+        for (uint32_t i = 0; i < report->result_count; i++)
+            if (!report->results[i].raw)
+                ckbi_dropwizard_line(&out, &report->results[i]);
+        break;
+    default:
+        ckbi_print_text(report, &out);
+        break;
+    }
+    return ckbi_out_end(&out);
+}
+
+#endif /* CHUNKBENCH_BENCH */
+
+#endif /* CKBI_IMPLEMENTED */
+#endif /* CHUNKBENCH_IMPLEMENTATION */
