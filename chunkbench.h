@@ -2948,7 +2948,6 @@ static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot 
 /* What one mount keeps in mind besides the volume. */
 typedef struct ckbi_mounting {
     ckb_volume *volume;
-    ckb_fault *fault;
     ckbi_container *container; /* of the last record */
     bool snapshot_complete;
     uint64_t switched_to;
@@ -2957,7 +2956,7 @@ typedef struct ckbi_mounting {
 static CKBI_UNUSED int ckbi_mount_error(ckbi_mounting *m, int status, int topic, uint32_t segment,
                                         uint64_t offset, uint64_t expected, uint64_t found)
 {
-    ckbi_fault_set(m->fault, status, topic, segment, offset, expected, found);
+    ckbi_fault_set(&m->volume->last_fault, status, topic, segment, offset, expected, found);
     return status;
 }
 
@@ -3181,19 +3180,26 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_find_journal(ckbi_mounting *m)
                                    : ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer ^ 1u, 0,
                                                       m->switched_to, info[newer ^ 1u].epoch);
     uint32_t older = newer ^ 1u;
-    if (result == CKB_IO || (result != CKB_OK && result != CKB_CORRUPT))
+    if (result != CKB_OK && result != CKB_CORRUPT)
         return result;
     if (result == CKB_OK && info[newer].epoch == 1)
         return ckbi_mount_error(m, CKB_NOTFOUND, CKB_TOPIC_JOURNAL, newer, 0, 0, 0); /* a format was cut off */
+    if (result == CKB_OK)
+        ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
     if (status[older] != CKB_OK || ckbi_compare(info[older].volume_id, info[newer].volume_id, 16) != 0)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
+        return CKB_CORRUPT;
     /* A switch was interrupted, unless the older one says that it was completed. */
+    v->first_damage = v->last_fault;
+    ckbi_fill(&v->last_fault, 0, sizeof(v->last_fault));
     ckbi_mount_identity(v, &info[older]);
     result = ckbi_mount_journal(m, older, info[older].epoch);
     if (result != CKB_OK)
         return result;
-    if (!m->snapshot_complete || m->switched_to != 0)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
+    if (!m->snapshot_complete || m->switched_to != 0) {
+        v->last_fault = v->first_damage;
+        return CKB_CORRUPT;
+    }
+    ckbi_fill(&v->first_damage, 0, sizeof(v->first_damage));
     v->next_epoch = ckbi_max(v->next_epoch, info[newer].epoch + 1);
     return CKB_OK;
 }
@@ -5270,9 +5276,10 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     ckbi_mounting m;
     ckbi_fill(&m, 0, sizeof(m));
     m.volume = v;
-    m.fault = fault;
     int status = ckbi_mount_all(&m);
     if (status != CKB_OK) {
+        if (fault)
+            *fault = v->last_fault;
         ckbi_volume_destroy(v);
         return status;
     }
@@ -7356,6 +7363,14 @@ static uint64_t ckbi_run_done(const ckbi_run *run, uint64_t *failures)
     return done;
 }
 
+static bool ckbi_is_interrupted(ckbi_session *session)
+{
+    const ckb_bench_host *host = session->host;
+    if (host->interrupted != NULL && host->interrupted(host->context))
+        session->report->interrupted = true;
+    return session->report->interrupted;
+}
+
 /* What the supervisor does some hundred times a second. */
 static void ckbi_run_tick(ckbi_run *run)
 {
@@ -7363,10 +7378,8 @@ static void ckbi_run_tick(ckbi_run *run)
     const ckb_bench_host *host = session->host;
     ckb_progress progress;
     run->tick_ns = ckbi_clock_read(&session->clock, host);
-    if (host->interrupted != NULL && host->interrupted(host->context)) {
-        session->report->interrupted = true;
+    if (ckbi_is_interrupted(session))
         CKBI_STORE(&run->stop, 1);
-    }
     (void)ckb_maintain(run->volume, 16, NULL); /* what fails here is met again by a writer */
     progress.done = ckbi_run_done(run, &progress.failures);
     ckb_meter_mark(&run->meter, run->tick_ns, progress.done - run->meter.count);
@@ -7713,7 +7726,7 @@ static void ckbi_lane_verify(ckbi_lane *lane, ckb_bench_result *result)
             ckbi_run_fail(run, lane->number, &id, "verify", status == CKB_OK ? CKB_CORRUPT : status);
         }
         if ((place & 1023) == 0)
-            ckbi_run_tick(run);
+            (void)ckbi_is_interrupted(run->session);
     }
 }
 
@@ -8011,8 +8024,8 @@ static int ckbi_plan_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *
     if (plan->size_bytes > ckb_max_chunk_bytes(&plan->geometry))
         return ckbi_refuse_chunk(plan, out);
     per_segment = ckbi_plan_chunks_per_segment(plan);
-    /* Two for the journal, two kept back, one begun by each writer, some prepared. */
-    spare = 4 + writers + need->prepare_ahead;
+    /* Two for the journal, two kept back, some prepared; one begun by each writer comes on top. */
+    spare = 4 + need->prepare_ahead;
     segments = room_bytes / plan->geometry.segment_bytes;
     if (plan->count == UINT64_MAX && segments > spare + 4 * writers)
         plan->distinct =
@@ -8169,10 +8182,8 @@ static int ckbi_ceiling_measure(ckbi_session *session, const ckb_medium *medium,
         uint64_t part = ckbi_min(bytes - i * segment_bytes, segment_bytes);
         status = ckbi_ceiling_segment(session, medium, CKBI_CEILING_FIRST + i, part, piece, latency);
         result->bytes += part;
-        if (session->host->interrupted != NULL && session->host->interrupted(session->host->context)) {
-            session->report->interrupted = true;
+        if (ckbi_is_interrupted(session))
             break;
-        }
     }
     written_ns = ckbi_clock_read(&session->clock, session->host);
     for (uint32_t i = 0; i < segments && status == CKB_OK; i++)
