@@ -72,8 +72,9 @@
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory,
  * ckb_reader_memory. The index takes 32 bytes a slot at a load of 0.8, and one byte for eight slots: about 40
- * bytes a chunk. A segment takes 40 bytes, a container 64. A writer takes two buffers and 28 bytes for each
- * entry of a summary. Nothing else grows. Stack use is below 1 KiB, there is no recursion.
+ * bytes a chunk. A segment takes 36 bytes, a container 64. A writer takes two buffers and 28 bytes for each
+ * entry of a summary. Nothing else grows. The stack stays below 600 bytes on a Cortex-M3, without the medium's
+ * functions; there is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
  *
@@ -144,10 +145,10 @@
  *    1 COUNTERS   b next epoch, c next container serial
  *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in
  * bits 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed (durable up to
- * the end given, continued since), 3 full 3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1
- * open, 2 closed, 3 unhealthy, 4 deleted) and flags from bit 8 (1: holds records that supersede others) 4
- * SNAPSHOT_END  all before it in this segment is the whole state 5 CLEAN      b next epoch at a clean unmount:
- * every segment of a lower epoch is durable to its last END
+ * the end given, continued since), 3 full, 4 resumed once and full since 3 CONTAINER  a serial, b id, c state
+ * in bits 0-7 (0 forgotten, 1 open, 2 closed, 3 unhealthy, 4 deleted) and flags from bit 8 (1: holds records
+ * that supersede others) 4 SNAPSHOT_END  all before it in this segment is the whole state 5 CLEAN      b next
+ * epoch at a clean unmount: every segment of a lower epoch is durable to its last END
  *
  *   When a journal segment is full, and at the first fact of every mount (so that nothing is appended behind a
  *   tail that a crash may have left), the other one is erased and gets a snapshot; it is in force once it is
@@ -608,7 +609,7 @@ CKB_API int ckb_check(ckb_volume *volume, ckb_reader *reader,
  *     const ckb_workload *workload = ckb_workload_find("write");
  *     ckb_option_set set = {workload->options, workload->option_count, values};
  *     ckb_options_defaults(&set);
- *     ckb_options_parse(&set, 1, argc, argv, operands, 1, &operand_count, &wrong, message, sizeof message);
+ *     ckb_options_parse(&set, 1, argc, argv, operands, 1, &operand_count, message, sizeof message);
  *     ckb_bench_memory(&host, workload, values, &bytes, message, sizeof message);
  *     ckb_bench_run(&host, workload, values, memory, bytes, &report);
  *     ckb_bench_print(report, CKB_PRINT_TEXT, &sink);
@@ -747,7 +748,7 @@ typedef struct ckb_progress {
     uint32_t run, run_count;
     uint64_t done, total, failures;
     uint64_t elapsed_ns;
-    double rate_per_s;
+    double rate_per_s; /* 0: too early to tell */
 } ckb_progress;
 
 /* What the next run wants from a target. 0 means: no wish. */
@@ -1570,6 +1571,7 @@ enum {
 #define CKBI_EXTENT_PARKED 1u     /* ends here and may be continued here */
 #define CKBI_EXTENT_RESUMED 2u    /* durable up to here, continued since */
 #define CKBI_EXTENT_FULL 3u       /* ends here for good */
+#define CKBI_EXTENT_CONTINUED 4u  /* was resumed and is full; only its records tell */
 #define CKBI_CONTAINER_MUTATED 1u /* holds records that supersede others */
 
 enum {
@@ -2413,8 +2415,23 @@ static CKBI_UNUSED size_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t 
     return batch;
 }
 
+/* The snapshot's fact about a segment. False: none is needed. */
+static CKBI_UNUSED bool ckbi_snapshot_segment(ckb_volume *v, uint32_t segment, ckbi_fact *fact)
+{
+    const ckbi_segment *s = &v->segments[segment];
+    /* A writer may be finishing it: state and extent belong together. */
+    CKB_MUTEX_LOCK(&v->lock);
+    bool used = s->state != CKBI_SEGMENT_FREE && s->state != CKBI_SEGMENT_JOURNAL;
+    fact->kind = CKBI_FACT_SEGMENT;
+    fact->a = segment;
+    fact->b = s->state == CKBI_SEGMENT_RETIRED ? CKBI_EPOCH_RETIRED : s->epoch;
+    fact->c = s->extent ? ckbi_extent(s->extent, s->end, s->summary) : 0;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return used;
+}
+
 /* One more fact of the snapshot: `*cursor` walks counters, segments, containers, the end mark. */
-static CKBI_UNUSED bool ckbi_snapshot_next(const ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
 {
     uint64_t containers = (uint64_t)v->segment_count + 1;
     uint64_t end = containers + v->config.max_containers + 1;
@@ -2425,13 +2442,8 @@ static CKBI_UNUSED bool ckbi_snapshot_next(const ckb_volume *v, uint64_t *cursor
             fact->b = v->next_epoch;
             fact->c = v->next_serial;
         } else if (*cursor < containers) {
-            const ckbi_segment *s = &v->segments[*cursor - 1];
-            if (s->state == CKBI_SEGMENT_FREE || s->state == CKBI_SEGMENT_JOURNAL)
+            if (!ckbi_snapshot_segment(v, (uint32_t)(*cursor - 1), fact))
                 continue;
-            fact->kind = CKBI_FACT_SEGMENT;
-            fact->a = (uint32_t)(*cursor - 1);
-            fact->b = s->state == CKBI_SEGMENT_RETIRED ? CKBI_EPOCH_RETIRED : s->epoch;
-            fact->c = s->extent ? ckbi_extent(s->extent, s->end, s->summary) : 0;
         } else if (*cursor == end - 1) {
             fact->kind = CKBI_FACT_CLEAN;
             fact->b = v->durable_epoch;
@@ -2496,9 +2508,11 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
             return status;
         synced = true;
     }
+    CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = 0; i < v->segment_count; i++)
         if (v->segments[i].state == CKBI_SEGMENT_FULL)
             v->segments[i].extent = CKBI_EXTENT_FULL;
+    CKB_MUTEX_UNLOCK(&v->lock);
     v->unsettled = false;
     return CKB_OK;
 }
@@ -2563,8 +2577,10 @@ static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
         status = ckbi_switched_write(v, epoch);
     if (status != CKB_OK)
         return status;
+    CKB_MUTEX_LOCK(&v->lock);
     v->journal_segment = segment;
     v->journal_epoch = epoch;
+    CKB_MUTEX_UNLOCK(&v->lock);
     v->journal_seed = seed;
     v->journal_end = end;
     v->journal_switch = false;
@@ -2632,7 +2648,7 @@ static CKBI_UNUSED int ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment, b
     if (status != CKB_OK)
         return status == CKB_CORRUPT ? CKB_OK : status; /* a segment that does not exist is simply free */
     if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->volume_id, 16) != 0 ||
-        info->segment != segment || info->epoch < v->mount_epoch)
+        info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
         return CKB_OK;
     status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
                                 ckbi_data_start(&v->medium.geometry), &v->walk.record);
@@ -2781,9 +2797,10 @@ static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint32_t *segment)
     if (best == CKB_NO_SEGMENT)
         return CKB_NOTFOUND;
     ckbi_segment *s = &v->segments[best];
-    uint8_t extent = s->extent;
     /* Resumed before the journal says so: a switch in between writes the same. */
+    CKB_MUTEX_LOCK(&v->lock);
     s->extent = CKBI_EXTENT_RESUMED;
+    CKB_MUTEX_UNLOCK(&v->lock);
     v->facts[0] = ckbi_segment_fact(best, s->epoch, ckbi_extent(CKBI_EXTENT_RESUMED, s->end, s->summary));
     int status = ckbi_journal_append(v, 1);
     CKB_MUTEX_LOCK(&v->lock);
@@ -2793,7 +2810,7 @@ static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint32_t *segment)
         v->parked_count--;
         *segment = best;
     } else {
-        s->extent = extent;
+        s->extent = CKBI_EXTENT_PARKED;
     }
     CKB_MUTEX_UNLOCK(&v->lock);
     return status;
@@ -3263,7 +3280,8 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
     ckbi_record *r = &v->walk.record;
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     while (at != 0) {
-        source->limit = (uint64_t)at * CKBI_UNIT + CKB_WINDOW_BYTES; /* a usual one in one read */
+        /* A usual one in one read. */
+        source->limit = ckbi_min((uint64_t)at * CKBI_UNIT + CKB_WINDOW_BYTES, v->medium.geometry.segment_bytes);
         int status = ckbi_source_record(source, seed, (uint64_t)at * CKBI_UNIT, r);
         if (status == CKB_OK && (r->type != CKBI_RECORD_SUMMARY || r->aux >= at))
             status = CKB_CORRUPT;
@@ -3318,14 +3336,22 @@ static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, ckb_volume *v, uint
 {
     const ckbi_segment *s = &v->segments[segment];
     ckbi_walk_open(w, v, buffer, size, segment, s->epoch);
-    if (s->extent == CKBI_EXTENT_RESUMED) {
-        w->known = (uint64_t)s->end * CKBI_UNIT;
-        w->whole = v->clean;
-    } else if (s->extent != 0) {
+    switch (s->extent) {
+    case CKBI_EXTENT_FULL:
+    case CKBI_EXTENT_PARKED:
         w->known = w->stop = (uint64_t)s->end * CKBI_UNIT;
         w->whole = true;
-    } else if (s->epoch < v->durable_epoch) {
-        w->whole = true;
+        break;
+    case CKBI_EXTENT_RESUMED:
+        w->known = (uint64_t)s->end * CKBI_UNIT;
+        w->whole = v->clean;
+        break;
+    case CKBI_EXTENT_CONTINUED:
+        w->whole = v->clean;
+        break;
+    default:
+        w->whole = v->clean || s->epoch < v->durable_epoch;
+        break;
     }
 }
 
@@ -3367,7 +3393,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         v->dropped_tails++;
         ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
     }
-    if (s->extent == 0 || s->extent == CKBI_EXTENT_RESUMED) {
+    if (s->extent != CKBI_EXTENT_FULL && s->extent != CKBI_EXTENT_PARKED) {
         s->end = (uint32_t)(walk->stop / CKBI_UNIT);
         s->summary = 0; /* its summaries, if any, do not cover all of it */
     }
@@ -3390,7 +3416,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     }
     if (status == CKB_OK)
         status = ckbi_mount_extent(m, segment);
-    if (status == CKB_OK && s->summary != 0 && s->extent != CKBI_EXTENT_RESUMED) {
+    bool known = s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
+    if (status == CKB_OK && s->summary != 0 && known) {
         status = ckbi_mount_summaries(m, segment);
         if (status == CKB_OK)
             v->mount_summaries++;
@@ -3425,7 +3452,7 @@ static CKBI_UNUSED void ckbi_mount_finish(ckb_volume *v)
     v->journal_switch = true;
     v->unsettled = !v->clean;
     v->supersede_clock = 1;
-    v->free_cursor = 2;
+    v->free_cursor = 2 + (uint32_t)(v->next_epoch % (v->segment_count - 2)); /* wear spreads over mounts too */
     v->free_count = 0;
     for (uint32_t i = 0; i < v->segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
@@ -3508,19 +3535,19 @@ static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_wr
     out->summary_entries = ckbi_has_seal(g) ? (uint32_t)ckbi_min(out->summary_entries, most) : 0;
 }
 
-/* Room that must stay behind any record of a chunk segment: two batch ends and the last summary. */
-static CKBI_UNUSED uint64_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_max)
+/* Room that must stay behind the records of a chunk segment: two batch ends, and a summary of so many. */
+static CKBI_UNUSED uint64_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_entries)
 {
-    uint64_t summary =
-        summary_max
-            ? CKBI_RECORD_COMMON + ckbi_align_up((uint64_t)summary_max * CKBI_SUMMARY_ENTRY_BYTES, CKBI_UNIT)
-            : 0;
-    return 2 * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit) + summary;
+    uint64_t room = 2 * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
+    if (summary_entries > 0)
+        room +=
+            CKBI_RECORD_COMMON + ckbi_align_up((uint64_t)summary_entries * CKBI_SUMMARY_ENTRY_BYTES, CKBI_UNIT);
+    return room;
 }
 
-static CKBI_UNUSED uint64_t ckbi_payload_max(const ckb_geometry *g, uint32_t summary_max)
+static CKBI_UNUSED uint64_t ckbi_payload_max(const ckb_geometry *g)
 {
-    uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_START_BYTES + ckbi_tail_room(g, summary_max) +
+    uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_START_BYTES + ckbi_tail_room(g, ckbi_has_seal(g)) +
                         CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit + CKBI_UNIT;
     uint64_t limit = ckbi_data_limit(g);
     return limit > overhead ? ckbi_min(limit - overhead, UINT32_MAX - CKBI_UNIT) : 0;
@@ -3530,7 +3557,7 @@ static CKBI_UNUSED uint64_t ckbi_payload_max(const ckb_geometry *g, uint32_t sum
 static CKBI_UNUSED bool ckbi_writer_config_valid(const ckb_geometry *g, const ckb_writer_config *c)
 {
     return c->buffer_bytes >= ckbi_align_up(ckbi_max_table_bytes(g) + 256, g->write_unit) + g->write_unit &&
-           c->buffer_bytes <= UINT32_MAX / 2 && ckbi_payload_max(g, c->summary_entries) > 0;
+           c->buffer_bytes <= UINT32_MAX / 2 && ckbi_payload_max(g) > 0;
 }
 
 static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const ckb_writer_config *c,
@@ -3554,11 +3581,7 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
 
 CKB_DEF uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry)
 {
-    ckb_writer_config c;
-    if (!ckbi_geometry_valid(geometry))
-        return 0;
-    ckbi_writer_defaults(geometry, NULL, &c);
-    return ckbi_payload_max(geometry, c.summary_entries);
+    return ckbi_geometry_valid(geometry) ? ckbi_payload_max(geometry) : 0;
 }
 
 static CKBI_UNUSED int ckbi_writer_fail(ckb_writer *w, int status)
@@ -3786,7 +3809,8 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKB_MUTEX_LOCK(&v->lock);
     s->end = (uint32_t)(w->base / CKBI_UNIT);
     s->summary = w->summary_last;
-    s->extent = extent;
+    /* What was known before it was continued does not hold for what came since. */
+    s->extent = extent == 0 && s->extent == CKBI_EXTENT_RESUMED ? CKBI_EXTENT_CONTINUED : extent;
     CKBI_STORE(&s->owner, 0);
     CKBI_STORE(&s->state, state);
     v->parked_count += state == CKBI_SEGMENT_PARKED;
@@ -3878,14 +3902,28 @@ static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, 
     return CKBI_RECORD_COMMON + (size_t)total;
 }
 
+/* Leaves a segment in which nothing counts, so that it can be freed. */
+static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
+{
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_take_turn(w, true);
+    int status = w->error;
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT &&
+        w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0)
+        status = ckbi_writer_finish_segment(w);
+    ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
 /* Makes sure that a record of `total` bytes fits into the segment and, unless it is large, into the
  * active buffer. May drop the lock on the way, not after its last look. A large one leaves with an
  * exclusive turn. On CKB_NOSPACE nothing has changed. */
 static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool large, bool may_use_reserve)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
-    uint64_t limit = ckbi_data_limit(g) - ckbi_tail_room(g, w->summary_max);
     for (;;) {
+        uint64_t limit = ckbi_data_limit(g) - ckbi_tail_room(g, w->summary_max > 0 ? w->summary_count + 1 : 0);
         int status = w->error != CKB_OK ? CKB_FAILED : ckbi_writable(w->volume);
         if (status != CKB_OK)
             return status;
@@ -3986,8 +4024,8 @@ CKB_DEF int ckb_writer_close(ckb_writer *writer)
     int status = w->error;
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT) {
         /* Not worth coming back for less than one more unit. */
-        bool park =
-            ckbi_writer_at(w) + 2 * ckbi_tail_room(g, w->summary_max) + g->write_unit < ckbi_data_limit(g);
+        bool park = ckbi_writer_at(w) + ckbi_tail_room(g, w->summary_count + 1) + 2 * ckbi_tail_room(g, 1) <
+                    ckbi_data_limit(g);
         status = park ? ckbi_writer_put_last_summary(w) : ckbi_writer_finish_segment(w);
         if (status == CKB_OK)
             status = ckbi_writer_make_durable(w);
@@ -4016,6 +4054,30 @@ CKB_DEF int ckb_writer_commit(ckb_writer *writer)
 {
     int status = ckbi_writable(writer->volume);
     return status == CKB_OK ? ckbi_writer_commit(writer) : status;
+}
+
+/* Does something with each open writer; the first error ends it. No lock is held. */
+static CKBI_UNUSED int ckbi_each_writer(ckb_volume *v, int (*action)(ckb_writer *writer))
+{
+    int status = CKB_OK;
+    for (uint32_t i = 0; i < v->config.max_writers && status == CKB_OK; i++) {
+        CKB_MUTEX_LOCK(&v->lock);
+        ckb_writer *w = v->writers[i];
+        if (w) {
+            CKB_MUTEX_LOCK(&w->lock);
+            w->pins++;
+            CKB_MUTEX_UNLOCK(&w->lock);
+        }
+        CKB_MUTEX_UNLOCK(&v->lock);
+        if (!w)
+            continue;
+        status = action(w);
+        CKB_MUTEX_LOCK(&w->lock);
+        w->pins--;
+        CKB_CONDITION_BROADCAST(&w->changed);
+        CKB_MUTEX_UNLOCK(&w->lock);
+    }
+    return status;
 }
 
 /* Is all that could have superseded a record of a segment that died at this clock durable? The
@@ -4742,7 +4804,7 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
         sweep = v->sweep_needed;
         CKB_MUTEX_UNLOCK(&v->lock);
     }
-    if (ckb_sync(v) != CKB_OK)
+    if (ckbi_each_writer(v, ckbi_writer_let_go) != CKB_OK || ckb_sync(v) != CKB_OK)
         return false;
     CKB_MUTEX_LOCK(&v->long_lock);
     int status = ckbi_reclaim(v, &freed);
@@ -4780,7 +4842,7 @@ CKB_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const vo
     const ckb_geometry *g = &writer->volume->medium.geometry;
     if ((flags & ~(CKB_OVERWRITE | CKB_DURABLE)) != 0 || (!data && length > 0))
         return CKB_INVALID;
-    if (length > ckbi_payload_max(g, writer->summary_max))
+    if (length > ckbi_payload_max(g))
         return CKB_TOOBIG;
     ckbi_append a;
     ckbi_fill(&a, 0, sizeof(a));
@@ -4988,15 +5050,14 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
     ckb_volume *v = r->source.volume;
     uint32_t seed = ckbi_segment_seed(v, place->slot.segment, place->epoch);
     ckbi_record record;
+    r->source.segment = place->slot.segment;
+    r->source.have = 0;
     if (place->slot.length > CKB_WINDOW_BYTES && r->table_epoch == place->epoch &&
         r->table_segment == place->slot.segment && r->table_offset == place->slot.offset) {
-        r->source.have = 0;
         return ckbi_read_windows(r, seed, &r->table_record, offset, offset + length, out);
     }
     const uint8_t *head;
     uint64_t at = (uint64_t)place->slot.offset * CKBI_UNIT;
-    r->source.segment = place->slot.segment;
-    r->source.have = 0;
     /* A small chunk comes in one read with its header. */
     uint64_t whole = CKBI_RECORD_CHUNK_BYTES + (uint64_t)place->slot.length;
     uint64_t room = r->source.size - v->medium.geometry.read_unit;
@@ -5291,26 +5352,8 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
 #ifndef CKB_READ_ONLY
 CKB_DEF int ckb_sync(ckb_volume *volume)
 {
-    ckb_volume *v = volume;
-    int result = ckbi_writable(v);
-    for (uint32_t i = 0; i < v->config.max_writers && result == CKB_OK; i++) {
-        CKB_MUTEX_LOCK(&v->lock);
-        ckb_writer *w = v->writers[i];
-        if (w) {
-            CKB_MUTEX_LOCK(&w->lock);
-            w->pins++;
-            CKB_MUTEX_UNLOCK(&w->lock);
-        }
-        CKB_MUTEX_UNLOCK(&v->lock);
-        if (!w)
-            continue;
-        result = ckbi_writer_commit(w);
-        CKB_MUTEX_LOCK(&w->lock);
-        w->pins--;
-        CKB_CONDITION_BROADCAST(&w->changed);
-        CKB_MUTEX_UNLOCK(&w->lock);
-    }
-    return result;
+    int status = ckbi_writable(volume);
+    return status == CKB_OK ? ckbi_each_writer(volume, ckbi_writer_commit) : status;
 }
 
 /* Gives the prepared segments back and says that all is durable. */
@@ -5495,12 +5538,23 @@ typedef struct ckbi_checking {
     void *context;
     ckb_check_report *report;
     ckb_finding *finding; /* in the reader: stacks are small */
+    uint64_t epoch;       /* of the segment that is looked at */
     bool stopped;
 } ckbi_checking;
+
+/* Was the segment freed while it was looked at? Then what was found there means nothing. */
+static CKBI_UNUSED bool ckbi_check_is_stale(const ckbi_checking *k, uint32_t segment)
+{
+    const ckbi_segment *s = &k->volume->segments[segment];
+    uint8_t state = CKBI_LOAD(&s->state);
+    return state == CKBI_SEGMENT_FREE || (state != CKBI_SEGMENT_JOURNAL && CKBI_LOAD(&s->epoch) != k->epoch);
+}
 
 static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topic, uint32_t segment,
                                           uint64_t offset, uint64_t expected, uint64_t found)
 {
+    if (ckbi_check_is_stale(k, segment))
+        return;
     ckbi_fault_set(&k->finding->fault, status, topic, segment, offset, expected, found);
     if (status == CKB_CORRUPT)
         k->report->damage++;
@@ -5619,36 +5673,42 @@ static CKBI_UNUSED void ckbi_check_walk(ckbi_checking *k, ckbi_walk *walk, uint3
         ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
 }
 
+/* The journal in force; the long lock keeps it still. */
+static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
+{
+    ckb_volume *v = k->volume;
+    ckbi_walk *walk = &k->reader->walk;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    k->report->segments++;
+    if (ckbi_check_header(k, v->journal_segment, v->journal_epoch)) {
+        ckbi_source *s = &k->reader->source;
+        ckbi_walk_open(walk, v, s->buffer, s->size, v->journal_segment, v->journal_epoch);
+        walk->stop = walk->known = v->journal_end;
+        walk->verify = true;
+        ckbi_check_walk(k, walk, v->journal_segment);
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+}
+
 /* Verifies one segment from its header to its last record. */
 static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
 {
     ckb_volume *v = k->volume;
     ckbi_walk *walk = &k->reader->walk;
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_segment s = v->segments[segment];
+    uint8_t state = v->segments[segment].state;
+    uint64_t epoch = k->epoch = v->segments[segment].epoch;
+    ckbi_walk_open_segment(walk, v, k->reader->source.buffer, k->reader->source.size, segment);
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (s.state == CKBI_SEGMENT_LOST) {
-        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, s.epoch, 0);
-        return;
-    }
-    bool records =
-        s.state == CKBI_SEGMENT_OPEN || s.state == CKBI_SEGMENT_PARKED || s.state == CKBI_SEGMENT_FULL;
-    if (!records && s.state != CKBI_SEGMENT_PREPARED && segment != v->journal_segment)
+    if (state == CKBI_SEGMENT_LOST)
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, epoch, 0);
+    bool records = state == CKBI_SEGMENT_OPEN || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
+    if (!records && state != CKBI_SEGMENT_PREPARED)
         return;
     k->report->segments++;
-    if (!ckbi_check_header(k, segment, segment == v->journal_segment ? v->journal_epoch : s.epoch))
+    if (!ckbi_check_header(k, segment, epoch) || !records)
         return;
-    uint8_t *buffer = k->reader->source.buffer;
-    size_t size = k->reader->source.size;
-    if (segment == v->journal_segment) {
-        ckbi_walk_open(walk, v, buffer, size, segment, v->journal_epoch);
-        walk->stop = walk->known = v->journal_end;
-    } else if (records) {
-        ckbi_walk_open_segment(walk, v, buffer, size, segment);
-        ckbi_check_limit(v, segment, walk);
-    } else {
-        return;
-    }
+    ckbi_check_limit(v, segment, walk);
     walk->verify = true;
     ckbi_check_walk(k, walk, segment);
 }
@@ -5671,7 +5731,8 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
     if (ckbi_writable(volume) == CKB_OK)
         ckb_sync(volume);
 #endif
-    for (uint32_t i = 0; i < volume->segment_count && !k.stopped; i++)
+    ckbi_check_journal(&k);
+    for (uint32_t i = 2; i < volume->segment_count && !k.stopped; i++)
         ckbi_check_segment(&k, i);
     reader->source.have = 0;
     reader->source.ahead = false;
@@ -7371,6 +7432,8 @@ static bool ckbi_is_interrupted(ckbi_session *session)
     return session->report->interrupted;
 }
 
+#define CKBI_TICK_NS 1000000
+
 /* What the supervisor does some hundred times a second. */
 static void ckbi_run_tick(ckbi_run *run)
 {
@@ -7390,12 +7453,11 @@ static void ckbi_run_tick(ckbi_run *run)
     progress.run_count = session->run_count;
     progress.total = run->plan->count == UINT64_MAX ? 0 : run->plan->count;
     progress.elapsed_ns = run->tick_ns > run->gate_ns ? run->tick_ns - run->gate_ns : 0;
-    progress.rate_per_s =
-        progress.elapsed_ns == 0 ? 0.0 : (double)progress.done * 1e9 / (double)progress.elapsed_ns;
+    progress.rate_per_s = 0.0; /* too early to tell */
+    if (progress.elapsed_ns >= 100 * CKBI_TICK_NS)
+        progress.rate_per_s = (double)progress.done * 1e9 / (double)progress.elapsed_ns;
     host->progress(host->context, &progress);
 }
-
-#define CKBI_TICK_NS 1000000
 
 static void ckbi_lane_serve(ckbi_lane *lane)
 {
@@ -8420,15 +8482,17 @@ static void ckbi_answer_row(const ckb_bench_report *report, ckb_qualify_answer *
     ckbi_shares(rate, answer->rounds, skip, &row->rate_per_s, &unused, &unused);
 }
 
+/* The fewest threads that come within 5 % of the row with the largest share. */
 static uint32_t ckbi_answer_choose(const ckb_qualify_answer *answer)
 {
     uint32_t chosen = 0;
+    double enough;
     for (uint32_t i = 1; i < answer->row_count; i++)
         if (answer->rows[i].of_best > answer->rows[chosen].of_best)
             chosen = i;
+    enough = answer->rows[chosen].of_best * CKBI_GOOD_SHARE;
     for (uint32_t i = 0; i < answer->row_count; i++)
-        if (answer->rows[i].of_best >= CKBI_GOOD_SHARE &&
-            answer->rows[i].threads < answer->rows[chosen].threads)
+        if (answer->rows[i].of_best >= enough && answer->rows[i].threads < answer->rows[chosen].threads)
             chosen = i;
     return chosen;
 }
