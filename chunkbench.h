@@ -145,10 +145,10 @@
  *    1 COUNTERS   b next epoch, c next container serial
  *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in
  * bits 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed (durable up to
- * the end given, continued since), 3 full, 4 resumed once and full since 3 CONTAINER  a serial, b id, c state
- * in bits 0-7 (0 forgotten, 1 open, 2 closed, 3 unhealthy, 4 deleted) and flags from bit 8 (1: holds records
- * that supersede others) 4 SNAPSHOT_END  all before it in this segment is the whole state 5 CLEAN      b next
- * epoch at a clean unmount: every segment of a lower epoch is durable to its last END
+ * the end given, continued since), 3 full 3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1
+ * open, 2 closed, 3 unhealthy, 4 deleted) and flags from bit 8 (1: holds records that supersede others) 4
+ * SNAPSHOT_END  all before it in this segment is the whole state 5 CLEAN      b next epoch at a clean unmount:
+ * every segment of a lower epoch is durable to its last END
  *
  *   When a journal segment is full, and at the first fact of every mount (so that nothing is appended behind a
  *   tail that a crash may have left), the other one is erased and gets a snapshot; it is in force once it is
@@ -156,9 +156,10 @@
  * into a prepared one costs none.
  *
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
- * counts. A segment is freed when nothing in it counts and everything that superseded its records is durable.
- * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
- * belong to a deleted container.
+ * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
+ * held of it. A segment is freed when nothing in it counts and everything that superseded its records is
+ * durable. Containers are known to records by serial, which is never given twice; records of an unknown lower
+ * serial belong to a deleted container.
  *
  * ---------------------------------------------------------------------------------------------- >>recovery
  *
@@ -179,7 +180,7 @@
  *   S6  damage above the mark                           tail dropped and counted; no longer appended to
  *   S7  damage below the mark                           damage, place given; the walk goes on behind it
  *   S8  in use, nothing behind the header               was prepared and never used: free again
- *   S9  free, journal tail was dropped, records of a newer epoch found: as S4, and never erased
+ *   S9  free, journal tail was dropped, records of a newer epoch found: in use after all, read as S5
  *   S10 retired                                         left alone
  *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
  *   R2  chunk of a serial not yet given                 damage: the journal lost a fact
@@ -404,7 +405,8 @@ CKB_API int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
 
 /* Closes all writers (everything appended is durable on return), marks the volume clean. No other call
  * may be running. The memory is the caller's again whatever is returned.
- * CKB_FAILED, CKB_IO: not everything could be made durable. */
+ * CKB_FAILED, CKB_IO: not everything could be made durable. CKB_NOSPACE: all is durable, but the volume
+ * could not be marked clean; the next mount takes longer. */
 CKB_API int ckb_unmount(ckb_volume *volume);
 
 /* Makes durable what all writers have appended before the call. CKB_FAILED, CKB_IO, CKB_READONLY. */
@@ -467,11 +469,11 @@ typedef struct ckb_container_info {
 CKB_API int ckb_container_create(ckb_volume *volume, uint64_t id);
 
 /* Makes all its chunks durable, then takes no more writes; durable on return. Closing a closed one is
- * CKB_OK. CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO. */
+ * CKB_OK. CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO, CKB_NOSPACE (the journal). */
 CKB_API int ckb_container_close(ckb_volume *volume, uint64_t id);
 
 /* Deletes it with all its chunks; durable on return, space comes back through ckb_maintain.
- * CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO. */
+ * CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO, CKB_NOSPACE (the journal). */
 CKB_API int ckb_container_delete(ckb_volume *volume, uint64_t id);
 
 /* CKB_OK; CKB_NOTFOUND: never created; CKB_DELETED: deleted (info is filled). Any thread. */
@@ -521,7 +523,7 @@ CKB_API int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config,
                             ckb_writer **writer);
 
 /* Makes durable what was appended, and gives the segment back so that a later writer continues in it.
- * The memory is the caller's again whatever is returned. CKB_FAILED, CKB_IO. */
+ * The memory is the caller's again whatever is returned. CKB_FAILED, CKB_IO: not all is durable. */
 CKB_API int ckb_writer_close(ckb_writer *writer);
 
 /* Makes durable on return what this writer appended before the call. Any thread.
@@ -1571,8 +1573,11 @@ enum {
 #define CKBI_EXTENT_PARKED 1u     /* ends here and may be continued here */
 #define CKBI_EXTENT_RESUMED 2u    /* durable up to here, continued since */
 #define CKBI_EXTENT_FULL 3u       /* ends here for good */
-#define CKBI_EXTENT_CONTINUED 4u  /* was resumed and is full; only its records tell */
 #define CKBI_CONTAINER_MUTATED 1u /* holds records that supersede others */
+#define CKBI_CONTAINER_CLOSING 5u /* takes no more appends, is not closed yet; only in memory */
+
+/* First version of a chunk where records were lost: above whatever the lost ones had, should they return. */
+#define CKBI_VERSION_AFTER_LOSS 0x01000000u
 
 enum {
     CKBI_SEGMENT_FREE = 0,
@@ -1710,6 +1715,7 @@ struct ckb_volume {
     uint32_t *by_id, *by_serial;
     uint32_t container_slots; /* of the two hash tables; a power of two */
     uint32_t next_serial;
+    uint32_t mount_serial; /* next_serial at mount: what was created since lost nothing */
 
     ckbi_index index;
     uint32_t supersede_clock; /* counts segments that died */
@@ -1751,8 +1757,9 @@ typedef struct ckbi_arena {
 } ckbi_arena;
 
 /* Without memory behind it the arena only counts; worst-case alignment is counted. */
-static CKBI_UNUSED void *ckbi_arena_take(ckbi_arena *arena, size_t bytes, size_t align)
+static CKBI_UNUSED void *ckbi_arena_take(ckbi_arena *arena, uint64_t wanted, size_t align)
 {
+    size_t bytes = (size_t)ckbi_min(wanted, SIZE_MAX / 2);
     size_t slack = arena->end ? (size_t)(-(uintptr_t)arena->next & (align - 1)) : align - 1;
     if (bytes > SIZE_MAX / 2 - arena->used - slack ||
         (arena->end && bytes + slack > (size_t)(arena->end - arena->next))) {
@@ -1923,6 +1930,8 @@ static CKBI_UNUSED bool ckbi_record_decode(const ckb_geometry *g, uint32_t segme
     if (record->flags & CKBI_FLAG_ALIGNED)
         record->payload = ckbi_align_up(record->payload, g->write_unit);
     record->end = ckbi_align_up(record->payload + record->payload_bytes, CKBI_UNIT);
+    if (record->serial != 0 && (record->aux == 0 || record->aux >= CKBI_TOMBSTONE))
+        return false;
     return record->end <= g->segment_bytes && (uint64_t)record->durable * CKBI_UNIT <= offset;
 }
 
@@ -2181,15 +2190,18 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
 /* `index` may be null to count only. */
 static CKBI_UNUSED void ckbi_index_layout(ckbi_index *index, uint64_t capacity, ckbi_arena *arena)
 {
+    capacity = ckbi_min(capacity, UINT64_C(1) << 40); /* more than memory holds anyway */
     uint64_t count = ckbi_min(ckbi_max(capacity / CKBI_PARTITION_MIN, 1), CKBI_PARTITION_MAX);
     /* A load of at most 0.8, and room for partitions that get more than their share. */
     uint64_t share = capacity / count + 1;
-    uint64_t buckets = ckbi_min((share + share / 4 + CKBI_SLOTS) / CKBI_SLOTS + 1, UINT32_MAX / CKBI_SLOTS);
-    size_t partitions_bytes = (size_t)count * sizeof(ckbi_partition);
-    ckbi_partition *partitions = (ckbi_partition *)ckbi_arena_take(arena, partitions_bytes, 64);
+    uint64_t buckets = (share + share / 4 + CKBI_SLOTS) / CKBI_SLOTS + 1;
+    ckbi_partition *partitions = (ckbi_partition *)ckbi_arena_take(arena, count * sizeof(ckbi_partition), 64);
     for (uint32_t p = 0; p < count; p++) {
-        void *slots = ckbi_arena_take(arena, (size_t)buckets * CKBI_SLOTS * sizeof(ckbi_slot), 64);
-        void *reach = ckbi_arena_take(arena, (size_t)buckets, 8);
+        /* Places in a partition have 32 bits. */
+        bool possible = buckets <= UINT32_MAX / CKBI_SLOTS;
+        void *slots =
+            ckbi_arena_take(arena, possible ? buckets * CKBI_SLOTS * sizeof(ckbi_slot) : UINT64_MAX, 64);
+        void *reach = ckbi_arena_take(arena, buckets, 8);
         if (partitions) {
             partitions[p].slots = (ckbi_slot *)slots;
             partitions[p].reach = (uint8_t *)reach;
@@ -2204,9 +2216,8 @@ static CKBI_UNUSED void ckbi_index_layout(ckbi_index *index, uint64_t capacity, 
     index->limit = (uint32_t)ckbi_min(count == 1 ? capacity : share + share / 8, buckets * CKBI_SLOTS);
 }
 
-static CKBI_UNUSED void ckbi_index_init(ckbi_index *index, uint64_t seed)
+static CKBI_UNUSED void ckbi_index_init(ckbi_index *index)
 {
-    index->seed = seed;
     for (uint32_t p = 0; p < index->partition_count; p++) {
         ckbi_partition *partition = &index->partitions[p];
         CKB_MUTEX_INIT(&partition->lock);
@@ -2356,7 +2367,7 @@ static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, ui
     ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, offset, 0, 0);
     CKB_MUTEX_UNLOCK(&v->lock);
     CKBI_STORE(&v->failed, 1);
-    return status;
+    return CKB_IO; /* whatever the medium said: no other status may promise that nothing changed */
 }
 
 static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, uint64_t offset,
@@ -2415,6 +2426,20 @@ static CKBI_UNUSED size_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t 
     return batch;
 }
 
+/* Bytes of a journal segment between header and SWITCHED. */
+static CKBI_UNUSED uint64_t ckbi_journal_room(const ckb_geometry *g)
+{
+    return g->segment_bytes - ckbi_data_start(g) - g->write_unit;
+}
+
+/* Bytes that a snapshot of so many segments and containers takes at most. */
+static CKBI_UNUSED uint64_t ckbi_snapshot_bytes(const ckb_geometry *g, size_t buffer_bytes, uint64_t things)
+{
+    uint64_t facts = things + 3, per_batch = ckbi_facts_room(buffer_bytes);
+    uint64_t batches = (facts + per_batch - 1) / per_batch;
+    return facts * CKBI_FACT_BYTES + batches * (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
+}
+
 /* The snapshot's fact about a segment. False: none is needed. */
 static CKBI_UNUSED bool ckbi_snapshot_segment(ckb_volume *v, uint32_t segment, ckbi_fact *fact)
 {
@@ -2428,6 +2453,12 @@ static CKBI_UNUSED bool ckbi_snapshot_segment(ckb_volume *v, uint32_t segment, c
     fact->c = s->extent ? ckbi_extent(s->extent, s->end, s->summary) : 0;
     CKB_MUTEX_UNLOCK(&v->lock);
     return used;
+}
+
+/* State and flags of a container as a fact has them. One that is being closed is still open. */
+static CKBI_UNUSED uint64_t ckbi_container_word(uint32_t state, uint32_t flags)
+{
+    return (state == CKBI_CONTAINER_CLOSING ? (uint32_t)CKB_CONTAINER_OPEN : state) | (uint64_t)flags << 8;
 }
 
 /* One more fact of the snapshot: `*cursor` walks counters, segments, containers, the end mark. */
@@ -2454,7 +2485,7 @@ static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi
             fact->kind = CKBI_FACT_CONTAINER;
             fact->a = c->serial;
             fact->b = c->id;
-            fact->c = CKBI_LOAD(&c->state) | (uint64_t)c->flags << 8;
+            fact->c = ckbi_container_word(CKBI_LOAD(&c->state), c->flags);
         } else {
             fact->kind = CKBI_FACT_SNAPSHOT_END;
         }
@@ -2495,15 +2526,17 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
 /* What an unclean end left was perhaps never synced, and nothing may be built on it before it is. */
 static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
 {
-    if (!v->unsettled)
-        return CKB_OK;
+    /* So was the journal itself, and the next switch erases the one before it. */
+    int status = v->journal_switch ? ckbi_medium_sync(v, v->journal_segment) : CKB_OK;
+    if (!v->unsettled || status != CKB_OK)
+        return status;
     bool sync_all = v->medium.geometry.capabilities & CKB_CAP_SYNC_ALL;
     bool synced = false;
     for (uint32_t i = 0; i < v->segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
         if (s->state != CKBI_SEGMENT_FULL || s->extent == CKBI_EXTENT_FULL || (synced && sync_all))
             continue;
-        int status = ckbi_medium_sync(v, i);
+        status = ckbi_medium_sync(v, i);
         if (status != CKB_OK)
             return status;
         synced = true;
@@ -2569,6 +2602,8 @@ static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
     uint32_t seed = ckbi_segment_seed(v, segment, epoch);
     uint64_t end = ckbi_data_start(&v->medium.geometry);
     status = ckbi_segment_begin(v, segment, epoch);
+    if (status == CKB_CORRUPT) /* the journal has no other place */
+        status = ckbi_fail(v, status, segment, 0);
     if (status == CKB_OK)
         status = ckbi_snapshot_write(v, segment, seed, &end);
     if (status == CKB_OK)
@@ -2635,27 +2670,26 @@ static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, uint32_t segment, ui
 }
 
 /* A free segment whose header is newer than anything the journal handed out, with records behind it:
- * the journal has lost a fact. Such a segment is never erased. The long lock is held. */
-static CKBI_UNUSED int ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment, bool *orphan)
+ * the journal has lost a fact. Such a segment is never erased; its epoch is then in v->probed[0]. The long
+ * lock is held. */
+static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
 {
     ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
     const uint8_t *h;
     ckb_probe_info *info = &v->probed[0];
-    *orphan = false;
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     source->ahead = false;
     int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
     if (status != CKB_OK)
-        return status == CKB_CORRUPT ? CKB_OK : status; /* a segment that does not exist is simply free */
+        return false; /* it does not exist, or cannot be read: free is all that is known */
     if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->volume_id, 16) != 0 ||
         info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
-        return CKB_OK;
+        return false;
     status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
                                 ckbi_data_start(&v->medium.geometry), &v->walk.record);
     if (status == CKB_OK && info->epoch >= v->next_epoch)
         v->next_epoch = info->epoch + 1;
-    *orphan = status == CKB_OK;
-    return status == CKB_CORRUPT ? CKB_OK : status;
+    return status == CKB_OK;
 }
 
 static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, uint64_t expected,
@@ -2663,9 +2697,7 @@ static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, u
 {
     ckbi_damage(v, CKB_TOPIC_SEGMENT_HEADER, segment, 0, expected, found);
     CKB_MUTEX_LOCK(&v->lock);
-    if (v->segments[segment].state == CKBI_SEGMENT_FREE)
-        v->free_count--;
-    v->segments[segment].state = CKBI_SEGMENT_LOST;
+    CKBI_STORE(&v->segments[segment].state, CKBI_SEGMENT_LOST);
     v->unidentified++;
     CKB_MUTEX_UNLOCK(&v->lock);
 }
@@ -2698,6 +2730,19 @@ static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
     return CKB_OK;
 }
 
+/* An orphan is in use after all: the journal says so from now on, and the next mount reads it. */
+static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, uint64_t epoch)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_STORE(&v->segments[segment].epoch, epoch);
+    v->segments[segment].extent = 0;
+    v->free_count--;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    ckbi_segment_set_lost(v, segment, 0, epoch);
+    v->facts[0] = ckbi_segment_fact(segment, epoch, 0);
+    return ckbi_journal_append(v, 1);
+}
+
 /* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
  * that a segment the journal knows and whose header is missing is a loss and nothing else. */
 static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
@@ -2712,12 +2757,10 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         uint32_t segment = ckbi_segment_next_free(v);
         if (segment == CKB_NO_SEGMENT)
             return CKB_NOSPACE;
-        bool orphan;
-        status = ckbi_segment_is_orphan(v, segment, &orphan);
-        if (status != CKB_OK)
-            return status;
-        if (orphan) {
-            ckbi_segment_set_lost(v, segment, 0, 0);
+        if (ckbi_segment_is_orphan(v, segment)) {
+            status = ckbi_segment_take_back(v, segment, v->probed[0].epoch);
+            if (status != CKB_OK)
+                return status;
             continue;
         }
         uint64_t epoch = v->next_epoch++;
@@ -2755,10 +2798,18 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     ckbi_fact *facts = v->facts;
     uint32_t count = 0;
     *freed = 0;
+    int status = ckbi_writable(v);
+    if (status == CKB_OK && v->unsettled)
+        status = ckbi_journal_switch(v);
+    if (status != CKB_OK)
+        return status;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = 2; i < v->segment_count && count < CKBI_FACTS_MAX; i++) {
         const ckbi_segment *s = &v->segments[i];
-        if ((s->state != CKBI_SEGMENT_FULL && s->state != CKBI_SEGMENT_PARKED) || CKBI_LOAD(&s->live) != 0)
+        /* A full segment without a known extent still waits for its writer's sync. */
+        bool settled =
+            s->state == CKBI_SEGMENT_PARKED || (s->state == CKBI_SEGMENT_FULL && s->extent == CKBI_EXTENT_FULL);
+        if (!settled || CKBI_LOAD(&s->live) != 0)
             continue;
         uint32_t died_at = CKBI_LOAD(&s->died_at);
         if (died_at != 0 && ckbi_writers_are_past(v, died_at))
@@ -2767,7 +2818,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     CKB_MUTEX_UNLOCK(&v->lock);
     if (count == 0)
         return CKB_OK;
-    int status = ckbi_journal_append(v, count);
+    status = ckbi_journal_append(v, count);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -2783,14 +2834,16 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     return CKB_OK;
 }
 
-/* Takes the parked segment with the most room out for a writer, says so in the journal first. The long
- * lock is held. CKB_NOTFOUND: there is none. */
-static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint32_t *segment)
+/* Takes the parked segment with the most room out for a writer that needs `room` bytes, and says so in the
+ * journal first. The long lock is held. CKB_NOTFOUND: there is none. */
+static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint64_t room, uint32_t *segment)
 {
+    uint64_t limit = ckbi_data_limit(&v->medium.geometry);
     uint32_t best = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = 2; v->parked_count > 0 && i < v->segment_count; i++)
         if (v->segments[i].state == CKBI_SEGMENT_PARKED &&
+            (uint64_t)v->segments[i].end * CKBI_UNIT + room <= limit &&
             (best == CKB_NO_SEGMENT || v->segments[i].end < v->segments[best].end))
             best = i;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -2839,17 +2892,19 @@ static CKBI_UNUSED uint32_t ckbi_spare_segments(ckb_volume *v)
     return spare;
 }
 
-/* A segment for a writer: a parked one, a prepared one, or one prepared here. No lock is held. */
-static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
+/* A segment for a writer: a parked one with that much room, a prepared one, or one prepared here. No lock
+ * is held. */
+static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, bool may_use_reserve, uint32_t *segment)
 {
     uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
     CKB_MUTEX_LOCK(&v->lock);
-    bool parked = v->parked_count > 0;
+    /* When the reserve is in use, what is parked may be a part of it. */
+    bool parked = v->parked_count > 0 && v->pool_count + v->free_count >= reserve;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (!parked && ckbi_pool_pop(v, may_use_reserve, segment))
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->long_lock);
-    int status = ckbi_take_parked(v, segment);
+    int status = parked ? ckbi_take_parked(v, room, segment) : CKB_NOTFOUND;
     if (status == CKB_NOTFOUND) {
         uint32_t freed = 0;
         status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v, &freed) : CKB_OK;
@@ -2919,7 +2974,8 @@ static CKBI_UNUSED ckbi_container *ckbi_container_place(ckb_volume *v)
         ckbi_container *c = &v->containers[i];
         if (c->serial == 0)
             return c;
-        if (c->state == CKB_CONTAINER_DELETED && c->swept && (!forgettable || c->serial < forgettable->serial))
+        if (CKBI_LOAD(&c->state) == CKB_CONTAINER_DELETED && c->swept &&
+            (!forgettable || c->serial < forgettable->serial))
             forgettable = c;
     }
     return forgettable;
@@ -2932,8 +2988,9 @@ static CKBI_UNUSED void ckbi_container_fill(ckb_volume *v, ckbi_container *c, ui
     c->bytes = 0;
     c->flags = 0;
     c->swept = false;
-    CKBI_STORE(&c->state, CKB_CONTAINER_OPEN);
+    /* An append looks at the state first: whoever sees this one open sees the new serial too. */
     CKBI_STORE(&c->serial, serial);
+    CKBI_STORE(&c->state, CKB_CONTAINER_OPEN);
     if (v->next_serial <= serial)
         v->next_serial = serial + 1;
     ckbi_container_relink(v);
@@ -2968,6 +3025,7 @@ typedef struct ckbi_mounting {
     ckbi_container *container; /* of the last record */
     bool snapshot_complete;
     uint64_t switched_to;
+    uint32_t next_serial; /* behind the highest that records name */
 } ckbi_mounting;
 
 static CKBI_UNUSED int ckbi_mount_error(ckbi_mounting *m, int status, int topic, uint32_t segment,
@@ -2981,6 +3039,8 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
 {
     ckb_volume *v = m->volume;
     uint32_t state = (uint32_t)(fact->c & 0xFF);
+    if (fact->a == 0 || fact->a == UINT32_MAX || state > CKB_CONTAINER_DELETED)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0, 0, fact->a);
     ckbi_container *c = ckbi_container_by_serial(v, fact->a);
     if (state == CKB_CONTAINER_NONE) {
         if (c)
@@ -3001,6 +3061,14 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
     return CKB_OK;
 }
 
+/* Can a segment end there? Nothing on the medium is believed without looking. */
+static CKBI_UNUSED bool ckbi_extent_valid(const ckb_geometry *g, uint32_t end, uint32_t summary)
+{
+    uint64_t bytes = (uint64_t)end * CKBI_UNIT;
+    return bytes >= ckbi_data_start(g) && bytes <= ckbi_data_limit(g) && bytes % g->write_unit == 0 &&
+           summary < end;
+}
+
 static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact *fact)
 {
     ckb_volume *v = m->volume;
@@ -3017,6 +3085,10 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
         s->end = (uint32_t)(fact->c & 0x3FFFFFFF);
         s->summary = (uint32_t)(fact->c >> 30 & 0x3FFFFFFF);
         s->state = s->extent == CKBI_EXTENT_PARKED ? CKBI_SEGMENT_PARKED : CKBI_SEGMENT_FULL;
+        if (s->extent > CKBI_EXTENT_FULL ||
+            (s->extent != 0 && !ckbi_extent_valid(&v->medium.geometry, s->end, s->summary)))
+            return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0,
+                                    v->medium.geometry.segment_bytes, (uint64_t)s->end * CKBI_UNIT);
         if (v->next_epoch <= fact->b)
             v->next_epoch = fact->b + 1;
     }
@@ -3130,6 +3202,8 @@ static CKBI_UNUSED int ckbi_mount_geometry(ckbi_mounting *m, const ckb_probe_inf
     if (info->segment_bytes != g->segment_bytes)
         return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 40, info->segment_bytes,
                                 g->segment_bytes);
+    if (info->segment_count < 4)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_GEOMETRY, segment, 52, 4, info->segment_count);
     if (info->segment_count > g->segment_count)
         return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 52, info->segment_count,
                                 g->segment_count);
@@ -3166,6 +3240,7 @@ static CKBI_UNUSED void ckbi_mount_identity(ckb_volume *v, const ckb_probe_info 
 {
     ckbi_copy(v->volume_id, info->volume_id, 16);
     v->id_state = ckbi_crc_update(UINT32_MAX, v->volume_id, 16);
+    v->index.seed = ckbi_get64(v->volume_id);
     v->format_major = info->format_major;
     v->format_minor = info->format_minor;
     v->segment_count = info->segment_count;
@@ -3231,6 +3306,9 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
     if (!c && entry->serial >= v->next_serial) {
         ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, (uint64_t)entry->offset * CKBI_UNIT, v->next_serial,
                     entry->serial);
+        v->unidentified++;
+        if (entry->serial != UINT32_MAX)
+            m->next_serial = (uint32_t)ckbi_max(m->next_serial, entry->serial + 1);
         return CKB_OK;
     }
     if (!c || c->state == CKB_CONTAINER_DELETED)
@@ -3295,7 +3373,10 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
                 break;
             ckbi_slot slot = {ckbi_get64(e + 8),  ckbi_get32(e),      ckbi_get32(e + 4), segment,
                               ckbi_get32(e + 20), ckbi_get32(e + 24), ckbi_get32(e + 16)};
-            status = ckbi_mount_chunk(m, &slot);
+            uint64_t units =
+                slot.offset + (uint64_t)ckbi_record_units(slot.length, slot.version & CKBI_TOMBSTONE);
+            bool valid = (slot.version & ~CKBI_TOMBSTONE) != 0 && slot.offset != 0 && units <= s->end;
+            status = valid ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
         }
         if (status != CKB_OK)
             return status;
@@ -3325,9 +3406,11 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
         status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON, 8, &at);
     if (status != CKB_OK)
         return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - g->write_unit, 0, 0);
-    s->end = r->aux;
-    s->summary = ckbi_get32(at);
-    s->extent = CKBI_EXTENT_FULL;
+    if (ckbi_extent_valid(g, r->aux, ckbi_get32(at))) {
+        s->end = r->aux;
+        s->summary = ckbi_get32(at);
+        s->extent = CKBI_EXTENT_FULL;
+    }
     return CKB_OK;
 }
 
@@ -3344,9 +3427,6 @@ static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, ckb_volume *v, uint
         break;
     case CKBI_EXTENT_RESUMED:
         w->known = (uint64_t)s->end * CKBI_UNIT;
-        w->whole = v->clean;
-        break;
-    case CKBI_EXTENT_CONTINUED:
         w->whole = v->clean;
         break;
     default:
@@ -3421,6 +3501,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
         status = ckbi_mount_summaries(m, segment);
         if (status == CKB_OK)
             v->mount_summaries++;
+        else if (status == CKB_IO)
+            ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, (uint64_t)s->summary * CKBI_UNIT, 0, 0);
         if (status != CKB_CORRUPT)
             return status;
         ckbi_damage(v, CKB_TOPIC_SUMMARY, segment, (uint64_t)s->summary * CKBI_UNIT, 0, 0);
@@ -3430,25 +3512,29 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
 }
 
 /* When facts may have been cut off the journal, a free segment may be one whose allocation was among
- * them; its header and first record tell. */
+ * them; its header and first record tell, and it is taken back. */
 static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     if (v->dropped_tails == 0)
         return CKB_OK;
     for (uint32_t i = 2; i < v->segment_count; i++) {
-        bool orphan = false;
-        int status = v->segments[i].state == CKBI_SEGMENT_FREE ? ckbi_segment_is_orphan(v, i, &orphan) : CKB_OK;
+        if (v->segments[i].state != CKBI_SEGMENT_FREE || !ckbi_segment_is_orphan(v, i))
+            continue;
+        v->segments[i].epoch = v->probed[0].epoch;
+        v->segments[i].state = CKBI_SEGMENT_FULL;
+        int status = ckbi_mount_segment(m, i);
         if (status != CKB_OK)
-            return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, i, 0, 0, 0);
-        if (orphan)
-            ckbi_segment_set_lost(v, i, 0, v->next_epoch - 1);
+            return status;
     }
     return CKB_OK;
 }
 
-static CKBI_UNUSED void ckbi_mount_finish(ckb_volume *v)
+static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
 {
+    ckb_volume *v = m->volume;
+    v->next_serial = (uint32_t)ckbi_max(v->next_serial, m->next_serial);
+    v->mount_serial = v->next_serial;
     v->journal_switch = true;
     v->unsettled = !v->clean;
     v->supersede_clock = 1;
@@ -3518,6 +3604,12 @@ struct ckb_writer {
     uint32_t cached_serial;
 };
 
+/* Bytes of a buffer that a summary of so many entries needs, the end of its batch included. */
+static CKBI_UNUSED size_t ckbi_summary_room(uint32_t entries)
+{
+    return 2 * CKBI_RECORD_COMMON + CKBI_UNIT + (size_t)entries * CKBI_SUMMARY_ENTRY_BYTES;
+}
+
 static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_writer_config *config,
                                              ckb_writer_config *out)
 {
@@ -3528,7 +3620,7 @@ static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_wr
         out->buffer_bytes =
             (size_t)ckbi_max(least, ckbi_min(256 * 1024, ckbi_align_down(g->segment_bytes / 4, g->write_unit)));
     out->buffer_bytes = (size_t)ckbi_align_up(out->buffer_bytes, g->write_unit);
-    uint32_t most = (uint32_t)ckbi_min((out->buffer_bytes - 2 * CKBI_RECORD_COMMON) / CKBI_SUMMARY_ENTRY_BYTES,
+    uint32_t most = (uint32_t)ckbi_min((out->buffer_bytes - ckbi_summary_room(0)) / CKBI_SUMMARY_ENTRY_BYTES,
                                        g->segment_bytes / 8 / CKBI_SUMMARY_ENTRY_BYTES);
     if (out->summary_entries == 0)
         out->summary_entries = 512;
@@ -3744,6 +3836,11 @@ static CKBI_UNUSED int ckbi_writer_settle_oldest(ckb_writer *w, bool synced)
     int status = synced ? CKB_OK : ckbi_medium_sync(v, d.segment);
     if (status == CKB_OK && ckbi_has_seal(&v->medium.geometry))
         status = ckbi_seal_write(v, &d, spare);
+    if (status == CKB_OK) {
+        CKB_MUTEX_LOCK(&v->lock);
+        v->segments[d.segment].extent = CKBI_EXTENT_FULL;
+        CKB_MUTEX_UNLOCK(&v->lock);
+    }
     CKB_MUTEX_LOCK(&w->lock);
     if (status != CKB_OK)
         return ckbi_writer_fail(w, status);
@@ -3784,7 +3881,8 @@ static CKBI_UNUSED int ckbi_writer_commit(ckb_writer *w)
 {
     CKB_MUTEX_LOCK(&w->lock);
     uint64_t target = w->appended;
-    while (w->error == CKB_OK && w->durable_ticket < target) {
+    bool settled = w->dirty_count == 0; /* a full segment may wait for its SEAL although all is durable */
+    while (w->error == CKB_OK && (w->durable_ticket < target || !settled)) {
         if (w->busy) {
             ckbi_writer_wait(w);
             continue;
@@ -3792,6 +3890,7 @@ static CKBI_UNUSED int ckbi_writer_commit(ckb_writer *w)
         ckbi_writer_take_turn(w, false);
         ckbi_writer_make_durable(w);
         ckbi_writer_end_turn(w);
+        settled = true;
     }
     int status = w->durable_ticket < target || w->error != CKB_OK ? w->error : CKB_OK;
     CKB_MUTEX_UNLOCK(&w->lock);
@@ -3809,12 +3908,13 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKB_MUTEX_LOCK(&v->lock);
     s->end = (uint32_t)(w->base / CKBI_UNIT);
     s->summary = w->summary_last;
-    /* What was known before it was continued does not hold for what came since. */
-    s->extent = extent == 0 && s->extent == CKBI_EXTENT_RESUMED ? CKBI_EXTENT_CONTINUED : extent;
+    s->extent = extent;
     CKBI_STORE(&s->owner, 0);
+    /* While it was open others could only take away from `live`: now it is the true count. */
+    CKBI_ADD(&s->live, w->live);
     CKBI_STORE(&s->state, state);
     v->parked_count += state == CKBI_SEGMENT_PARKED;
-    if (CKBI_ADD(&s->live, w->live) == 0)
+    if (CKBI_LOAD(&s->live) == 0)
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
@@ -3824,11 +3924,10 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
 
 static CKBI_UNUSED int ckbi_writer_put_last_summary(ckb_writer *w)
 {
-    size_t need = 2 * CKBI_RECORD_COMMON + CKBI_UNIT + (size_t)w->summary_count * CKBI_SUMMARY_ENTRY_BYTES;
     int status = CKB_OK;
     if (w->summary_count == 0)
         return CKB_OK;
-    if (w->fill + need > w->buffer_bytes)
+    if (w->fill + ckbi_summary_room(w->summary_count) > w->buffer_bytes)
         status = ckbi_writer_write(w, 0);
     if (status == CKB_OK)
         ckbi_put_summary(w);
@@ -3846,9 +3945,13 @@ static CKBI_UNUSED int ckbi_writer_finish_segment(ckb_writer *w)
     if (status != CKB_OK)
         return status;
     ckbi_dirty d = {w->segment, w->seed, (uint32_t)(w->base / CKBI_UNIT), w->summary_last};
+    bool resumed = w->volume->segments[w->segment].extent == CKBI_EXTENT_RESUMED;
     w->dirty[w->dirty_count++] = d;
     ckbi_writer_release_segment(w, CKBI_SEGMENT_FULL, 0);
-    return CKB_OK;
+    /* What the journal knows of a resumed one is true only up to where it was resumed: it is not left so. */
+    while (status == CKB_OK && resumed && w->dirty_count > 0)
+        status = ckbi_writer_settle_oldest(w, false);
+    return status;
 }
 
 /* Begins to append to a segment that was taken: at its start, or where it was parked. */
@@ -3870,13 +3973,14 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
-static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, bool may_use_reserve)
+static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint64_t total, bool may_use_reserve)
 {
     ckb_volume *v = w->volume;
     uint32_t segment = CKB_NO_SEGMENT;
+    uint64_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
     ckbi_writer_take_turn(w, true);
     CKB_MUTEX_UNLOCK(&w->lock);
-    int status = ckbi_segment_take(v, may_use_reserve, &segment);
+    int status = ckbi_segment_take(v, room, may_use_reserve, &segment);
     bool reserve = may_use_reserve && ckbi_spare_segments(v) < v->config.reserve_segments;
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
@@ -3884,8 +3988,6 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, bool may_use_reserve)
     if (status == CKB_OK) {
         w->reserve = reserve;
         ckbi_writer_begin_segment(w, segment);
-    } else if (status != CKB_NOSPACE) {
-        ckbi_writer_fail(w, status);
     }
     ckbi_writer_end_turn(w);
     return status;
@@ -3896,7 +3998,7 @@ static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, 
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
     if (w->summary_max > 0 && w->summary_count == w->summary_max)
-        return 2 * CKBI_RECORD_COMMON + CKBI_UNIT + (size_t)w->summary_count * CKBI_SUMMARY_ENTRY_BYTES;
+        return ckbi_summary_room(w->summary_count);
     if (large)
         return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit;
     return CKBI_RECORD_COMMON + (size_t)total;
@@ -3916,24 +4018,30 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     return status;
 }
 
+/* Is there no room for a record of `total` bytes in the current segment? */
+static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint64_t total, bool may_use_reserve)
+{
+    const ckb_geometry *g = &w->volume->medium.geometry;
+    uint64_t limit = ckbi_data_limit(g) - ckbi_tail_room(g, w->summary_max > 0 ? w->summary_count + 1 : 0);
+    return w->segment == CKB_NO_SEGMENT || ckbi_writer_at(w) + total > limit ||
+           (w->reserve && !may_use_reserve);
+}
+
 /* Makes sure that a record of `total` bytes fits into the segment and, unless it is large, into the
  * active buffer. May drop the lock on the way, not after its last look. A large one leaves with an
  * exclusive turn. On CKB_NOSPACE nothing has changed. */
 static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool large, bool may_use_reserve)
 {
-    const ckb_geometry *g = &w->volume->medium.geometry;
     for (;;) {
-        uint64_t limit = ckbi_data_limit(g) - ckbi_tail_room(g, w->summary_max > 0 ? w->summary_count + 1 : 0);
         int status = w->error != CKB_OK ? CKB_FAILED : ckbi_writable(w->volume);
         if (status != CKB_OK)
             return status;
-        bool roll = w->segment == CKB_NO_SEGMENT || ckbi_writer_at(w) + total > limit ||
-                    (w->reserve && !may_use_reserve);
+        bool roll = ckbi_writer_must_roll(w, total, may_use_reserve);
         bool flush = w->fill + ckbi_writer_need(w, total, large) > w->buffer_bytes;
         if (w->exclusive || ((roll || flush || large) && w->busy)) {
             ckbi_writer_wait(w);
         } else if (roll) {
-            status = ckbi_writer_roll(w, may_use_reserve);
+            status = ckbi_writer_roll(w, total, may_use_reserve);
         } else if (flush) {
             ckbi_writer_take_turn(w, false);
             status = ckbi_writer_write(w, 0);
@@ -4023,7 +4131,7 @@ CKB_DEF int ckb_writer_close(ckb_writer *writer)
     ckbi_writer_take_turn(w, true);
     int status = w->error;
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT) {
-        /* Not worth coming back for less than one more unit. */
+        /* Not worth coming back for less than a few units. */
         bool park = ckbi_writer_at(w) + ckbi_tail_room(g, w->summary_count + 1) + 2 * ckbi_tail_room(g, 1) <
                     ckbi_data_limit(g);
         status = park ? ckbi_writer_put_last_summary(w) : ckbi_writer_finish_segment(w);
@@ -4031,6 +4139,11 @@ CKB_DEF int ckb_writer_close(ckb_writer *writer)
             status = ckbi_writer_make_durable(w);
         if (status == CKB_OK && park)
             status = ckbi_writer_park(w);
+        if (status == CKB_NOSPACE) { /* the journal cannot say so: the segment itself must */
+            status = ckbi_writer_finish_segment(w);
+            if (status == CKB_OK)
+                status = ckbi_writer_make_durable(w);
+        }
     } else if (status == CKB_OK) {
         status = ckbi_writer_make_durable(w);
     }
@@ -4054,6 +4167,16 @@ CKB_DEF int ckb_writer_commit(ckb_writer *writer)
 {
     int status = ckbi_writable(writer->volume);
     return status == CKB_OK ? ckbi_writer_commit(writer) : status;
+}
+
+/* Waits until no append is under way. */
+static CKBI_UNUSED int ckbi_writer_quiet(ckb_writer *w)
+{
+    CKB_MUTEX_LOCK(&w->lock);
+    while (w->exclusive)
+        ckbi_writer_wait(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return CKB_OK;
 }
 
 /* Does something with each open writer; the first error ends it. No lock is held. */
@@ -4120,34 +4243,43 @@ static CKBI_UNUSED size_t ckbi_writer_copy(const ckb_writer *w, uint64_t offset,
     return have;
 }
 
-static CKBI_UNUSED int ckbi_writer_load(ckb_writer *w, uint32_t segment, uint64_t offset, uint8_t *bytes,
-                                        size_t length)
+/* Copies all from `offset` on out of the buffers; what is behind their end, which only rounding asks for, is
+ * zero. False: part of it is on its way to the medium. The writer's lock is held. */
+static CKBI_UNUSED bool ckbi_writer_copy_all(const ckb_writer *w, uint64_t offset, uint8_t *bytes,
+                                             size_t length)
 {
-    ckb_volume *v = w->volume;
-    int status = CKB_OK;
-    CKB_MUTEX_LOCK(&w->lock);
-    while (length > 0 && status == CKB_OK) {
-        size_t step = 0;
-        if (w->segment != segment || offset < w->written) {
-            step = w->segment != segment ? length : (size_t)ckbi_min(length, w->written - offset);
-            CKB_MUTEX_UNLOCK(&w->lock);
-            status = v->medium.read(v->medium.context, segment, offset, bytes, step);
-            CKB_MUTEX_LOCK(&w->lock);
-        } else {
-            step = ckbi_writer_copy(w, offset, bytes, length);
-            if (step == 0 && w->exclusive) {
-                ckbi_writer_wait(w); /* a large record is on its way to the medium */
-                continue;
-            }
-            if (step == 0) {
-                step = length; /* beyond the end: only rounding asks for it */
-                ckbi_fill(bytes, 0, step);
-            }
+    while (length > 0) {
+        size_t step = ckbi_writer_copy(w, offset, bytes, length);
+        if (step == 0 && w->exclusive)
+            return false;
+        if (step == 0) {
+            ckbi_fill(bytes, 0, length);
+            return true;
         }
         offset += step;
         bytes += step;
         length -= step;
     }
+    return true;
+}
+
+/* The front of the range is on the medium, the rest in the buffers of the writer, which is pinned. */
+static CKBI_UNUSED int ckbi_writer_load(ckb_writer *w, uint32_t segment, uint64_t offset, uint8_t *bytes,
+                                        size_t length)
+{
+    ckb_volume *v = w->volume;
+    size_t front = length;
+    CKB_MUTEX_LOCK(&w->lock);
+    while (w->segment == segment) {
+        front = offset < w->written ? (size_t)ckbi_min(length, w->written - offset) : 0;
+        if (ckbi_writer_copy_all(w, offset + front, bytes + front, length - front))
+            break;
+        CKB_CONDITION_WAIT(&w->changed, &w->lock); /* for the end of a large record */
+        front = length;
+    }
+    CKB_MUTEX_UNLOCK(&w->lock);
+    int status = front > 0 ? v->medium.read(v->medium.context, segment, offset, bytes, front) : CKB_OK;
+    CKB_MUTEX_LOCK(&w->lock);
     w->pins--;
     CKB_CONDITION_BROADCAST(&w->changed);
     CKB_MUTEX_UNLOCK(&w->lock);
@@ -4181,7 +4313,7 @@ static int ckbi_load(ckb_volume *v, uint32_t segment, uint64_t offset, uint8_t *
 
 static CKBI_UNUSED ckbi_fact ckbi_container_fact(uint32_t serial, uint64_t id, uint32_t state, uint32_t flags)
 {
-    ckbi_fact fact = {CKBI_FACT_CONTAINER, serial, id, state | (uint64_t)flags << 8};
+    ckbi_fact fact = {CKBI_FACT_CONTAINER, serial, id, ckbi_container_word(state, flags)};
     return fact;
 }
 
@@ -4199,6 +4331,17 @@ static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint
     return CKB_OK;
 }
 
+/* Would a snapshot with one more container, and all segments in use, leave room for facts? */
+static CKBI_UNUSED bool ckbi_container_fits(const ckb_volume *v)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    uint64_t things = (uint64_t)v->segment_count + 1;
+    for (uint32_t i = 0; i < v->config.max_containers; i++)
+        things += v->containers[i].serial != 0;
+    uint64_t batch = ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit);
+    return ckbi_snapshot_bytes(g, v->io_bytes, things) + batch <= ckbi_journal_room(g);
+}
+
 CKB_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
 {
     ckb_volume *v = volume;
@@ -4211,7 +4354,7 @@ CKB_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
     int status = ckbi_writable(v);
     if (status == CKB_OK && there)
         status = CKBI_LOAD(&there->state) == CKB_CONTAINER_DELETED ? CKB_DELETED : CKB_EXISTS;
-    if (status == CKB_OK && (!place || serial == UINT32_MAX))
+    if (status == CKB_OK && (!place || serial == UINT32_MAX || !ckbi_container_fits(v)))
         status = CKB_NOSPACE;
     if (status == CKB_OK) {
         /* The place may still name a deleted container: it is forgotten in the same batch. */
@@ -4241,36 +4384,54 @@ static CKBI_UNUSED int ckbi_container_find(ckb_volume *v, uint64_t id, ckbi_cont
     return CKBI_LOAD(&(*c)->state) == CKB_CONTAINER_DELETED ? CKB_DELETED : ckbi_writable(v);
 }
 
-/* After this every append that saw the container's old state is finished. */
-static CKBI_UNUSED void ckbi_writers_barrier(ckb_volume *v)
+/* Waits for the appends under way, then makes durable what they brought. */
+static CKBI_UNUSED int ckbi_writer_quiet_commit(ckb_writer *w)
 {
+    ckbi_writer_quiet(w);
+    return ckbi_writer_commit(w);
+}
+
+/* Begins to close a container: no append sees it open any more. `*serial` is 0 when there is nothing to do. */
+static CKBI_UNUSED int ckbi_container_begin_close(ckb_volume *v, uint64_t id, ckbi_container **place,
+                                                  uint32_t *serial)
+{
+    int status = ckbi_writable(v);
+    *serial = 0;
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t i = 0; i < v->config.max_writers; i++) {
-        ckb_writer *w = v->writers[i];
-        if (!w)
-            continue;
-        CKB_MUTEX_LOCK(&w->lock);
-        CKB_MUTEX_UNLOCK(&w->lock);
+    ckbi_container *c = *place = ckbi_container_by_id(v, id);
+    uint32_t state = c ? CKBI_LOAD(&c->state) : CKB_CONTAINER_NONE;
+    if (!c) {
+        status = CKB_NOTFOUND;
+    } else if (state == CKB_CONTAINER_DELETED) {
+        status = CKB_DELETED;
+    } else if (status == CKB_OK && (state == CKB_CONTAINER_OPEN || state == CKBI_CONTAINER_CLOSING)) {
+        CKBI_STORE(&c->state, CKBI_CONTAINER_CLOSING);
+        *serial = c->serial;
     }
     CKB_MUTEX_UNLOCK(&v->lock);
+    return status;
 }
 
 CKB_DEF int ckb_container_close(ckb_volume *volume, uint64_t id)
 {
     ckb_volume *v = volume;
     ckbi_container *c;
-    int status = ckbi_container_find(v, id, &c);
-    if (status != CKB_OK || CKBI_LOAD(&c->state) != CKB_CONTAINER_OPEN)
+    uint32_t serial;
+    int status = ckbi_container_begin_close(v, id, &c, &serial);
+    if (status != CKB_OK || serial == 0)
         return status;
-    uint32_t serial = CKBI_LOAD(&c->serial);
-    /* First nobody may append any more, then what is there becomes durable, then the journal says so. */
-    CKBI_STORE(&c->state, CKB_CONTAINER_CLOSED);
-    status = ckb_sync(v);
+    /* Nobody appends to it any more; then what is there becomes durable; then the journal says so. */
+    status = ckbi_each_writer(v, ckbi_writer_quiet_commit);
     CKB_MUTEX_LOCK(&v->long_lock);
-    if (status == CKB_OK && c->serial == serial && CKBI_LOAD(&c->state) == CKB_CONTAINER_CLOSED)
-        status = ckbi_container_set(v, c, CKB_CONTAINER_CLOSED, c->flags);
-    if (status != CKB_OK && c->serial == serial && CKBI_LOAD(&c->state) == CKB_CONTAINER_CLOSED)
-        CKBI_STORE(&c->state, CKB_CONTAINER_OPEN);
+    bool same = CKBI_LOAD(&c->serial) == serial;
+    if (!same || CKBI_LOAD(&c->state) == CKB_CONTAINER_DELETED) {
+        status = CKB_DELETED;
+    } else if (CKBI_LOAD(&c->state) == CKBI_CONTAINER_CLOSING) {
+        if (status == CKB_OK)
+            status = ckbi_container_set(v, c, CKB_CONTAINER_CLOSED, c->flags);
+        if (status != CKB_OK)
+            CKBI_STORE(&c->state, CKB_CONTAINER_OPEN);
+    }
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -4286,7 +4447,7 @@ CKB_DEF int ckb_container_delete(ckb_volume *volume, uint64_t id)
     CKB_MUTEX_UNLOCK(&v->long_lock);
     if (status != CKB_OK)
         return status;
-    ckbi_writers_barrier(v);
+    ckbi_each_writer(v, ckbi_writer_quiet);
     CKB_MUTEX_LOCK(&v->lock);
     /* A sweep under way may have passed some of its chunks: it starts over. */
     v->sweep_needed = true;
@@ -4309,7 +4470,7 @@ static CKBI_UNUSED void ckbi_sweep_step(ckb_volume *v)
         if (slot->version == 0)
             continue;
         const ckbi_container *c = ckbi_container_by_serial(v, slot->serial);
-        if (c && c->state != CKB_CONTAINER_DELETED)
+        if (c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED)
             continue;
         ckbi_segment_release(v, slot->segment, ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE));
         ckbi_index_remove(p, slot);
@@ -4322,7 +4483,7 @@ static CKBI_UNUSED void ckbi_sweep_step(ckb_volume *v)
             v->sweep_partition = 0;
             v->sweep_needed = false;
             for (uint32_t i = 0; i < v->config.max_containers; i++)
-                if (v->containers[i].state == CKB_CONTAINER_DELETED)
+                if (CKBI_LOAD(&v->containers[i].state) == CKB_CONTAINER_DELETED)
                     v->containers[i].swept = true;
         }
     }
@@ -4334,6 +4495,8 @@ static CKBI_UNUSED void ckbi_container_describe(const ckbi_container *c, ckb_con
 {
     info->id = c->id;
     info->state = (int)CKBI_LOAD(&c->state);
+    if (info->state == CKBI_CONTAINER_CLOSING)
+        info->state = CKB_CONTAINER_OPEN;
     info->chunks = info->state == CKB_CONTAINER_DELETED ? 0 : CKBI_LOAD(&c->chunks);
     info->bytes = info->state == CKB_CONTAINER_DELETED ? 0 : CKBI_LOAD(&c->bytes);
 }
@@ -4400,7 +4563,7 @@ static CKBI_UNUSED int ckbi_find_chunk(ckb_volume *v, const ckb_chunk_id *id, ck
     uint32_t serial = c ? c->serial : 0;
     uint32_t state = c ? CKBI_LOAD(&c->state) : 0;
     bool mutated = c && (c->flags & CKBI_CONTAINER_MUTATED);
-    bool doubtful = v->unidentified > 0 && !v->config.salvage;
+    bool doubtful = v->unidentified > 0 && !v->config.salvage && serial < v->mount_serial;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (!c)
         return CKB_NOTFOUND;
@@ -4455,7 +4618,7 @@ CKB_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info 
         CKB_MUTEX_LOCK(&v->lock);
         const ckbi_container *c = ckbi_container_by_serial(v, found.serial);
         ckb_chunk_id id = {c ? c->id : 0, found.block, found.chunk};
-        bool there = c && c->state != CKB_CONTAINER_DELETED;
+        bool there = c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED;
         CKB_MUTEX_UNLOCK(&v->lock);
         if (!there)
             continue;
@@ -4481,6 +4644,7 @@ typedef struct ckbi_append {
     uint32_t serial;
     uint64_t hash;
     ckbi_slot before; /* version 0: it was not there */
+    uint64_t before_epoch;
     ckbi_slot after;
 } ckbi_append;
 
@@ -4512,9 +4676,10 @@ static CKBI_UNUSED int ckbi_append_container(ckb_writer *w, ckbi_append *a)
 
 static CKBI_UNUSED int ckbi_append_state(const ckbi_append *a)
 {
+    uint32_t state = CKBI_LOAD(&a->container->state);
     if (CKBI_LOAD(&a->container->serial) != a->serial)
         return CKB_DELETED;
-    switch (CKBI_LOAD(&a->container->state)) {
+    switch (state) {
     case CKB_CONTAINER_OPEN:
         return CKB_OK;
     case CKB_CONTAINER_DELETED:
@@ -4536,6 +4701,12 @@ static CKBI_UNUSED int ckbi_append_decide(const ckbi_append *a, const ckbi_slot 
     return a->tombstone || (a->flags & CKB_OVERWRITE) ? CKB_OK : CKB_EXISTS;
 }
 
+/* May records of this container be among what was lost? */
+static CKBI_UNUSED bool ckbi_is_doubtful(const ckb_volume *v, uint32_t serial)
+{
+    return CKBI_LOAD(&v->unidentified) > 0 && serial < v->mount_serial;
+}
+
 /* Enters the new version into the index; what was there is kept in `before`. CKB_BUSY: the container
  * must be marked first. The writer's lock is held and there is room for the record. */
 static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
@@ -4548,8 +4719,10 @@ static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
     if (status == CKB_OK && slot && !(CKBI_LOAD(&a->container->flags) & CKBI_CONTAINER_MUTATED))
         status = CKB_BUSY;
     a->before.version = 0;
-    if (slot)
+    if (slot) {
         a->before = *slot;
+        a->before_epoch = CKBI_LOAD(&v->segments[slot->segment].epoch);
+    }
     if (status == CKB_OK && !slot) {
         slot = ckbi_index_add(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
         status = slot ? CKB_OK : CKB_NOSPACE;
@@ -4559,6 +4732,8 @@ static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
         slot->offset = (uint32_t)(ckbi_writer_at(w) / CKBI_UNIT);
         slot->length = a->length;
         slot->version = (a->before.version & ~CKBI_TOMBSTONE) + 1;
+        if (a->before.version == 0 && ckbi_is_doubtful(v, a->serial))
+            slot->version = CKBI_VERSION_AFTER_LOSS;
         if (a->tombstone)
             slot->version |= CKBI_TOMBSTONE;
         a->after = *slot;
@@ -4735,7 +4910,7 @@ static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a, u
 }
 
 /* CKB_OK: the chunk that is there has the same bytes. Reads through the buffer that is not active. */
-static CKBI_UNUSED int ckbi_append_compare(ckb_writer *w, const ckbi_append *a)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_compare(ckb_writer *w, const ckbi_append *a)
 {
     ckb_volume *v = w->volume;
     uint32_t segment = a->before.segment;
@@ -4746,12 +4921,32 @@ static CKBI_UNUSED int ckbi_append_compare(ckb_writer *w, const ckbi_append *a)
     w->compare.ahead = false;
     int status = w->error;
     if (status == CKB_OK)
-        status =
-            ckbi_compare_bytes(w, a, ckbi_segment_seed(v, segment, CKBI_LOAD(&v->segments[segment].epoch)));
+        status = ckbi_compare_bytes(w, a, ckbi_segment_seed(v, segment, a->before_epoch));
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_end_turn(w);
     CKB_MUTEX_UNLOCK(&w->lock);
     return status;
+}
+
+/* Does the index still point to where the comparison looked? */
+static CKBI_UNUSED CKBI_NOINLINE bool ckbi_append_stands_still(ckb_volume *v, const ckbi_append *a)
+{
+    ckbi_place place;
+    return ckbi_lookup(v, a->serial, a->id->block, a->id->chunk, &place) == CKB_OK &&
+           place.epoch == a->before_epoch && place.slot.segment == a->before.segment &&
+           place.slot.offset == a->before.offset;
+}
+
+/* The answer when no room is at hand: it is not looked for, and no segment is left, for an append that
+ * would not happen anyway. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_peek(ckb_volume *v, ckbi_append *a)
+{
+    ckbi_place place;
+    if (ckbi_lookup(v, a->serial, a->id->block, a->id->chunk, &place) != CKB_OK)
+        return ckbi_append_decide(a, NULL);
+    a->before = place.slot;
+    a->before_epoch = place.epoch;
+    return ckbi_append_decide(a, &place.slot);
 }
 
 /* One attempt. CKB_BUSY and CKB_EXISTS are for the caller to resolve. */
@@ -4765,6 +4960,8 @@ static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
     int status = ckbi_append_container(w, a);
     if (status == CKB_OK)
         status = ckbi_append_state(a);
+    if (status == CKB_OK && ckbi_writer_must_roll(w, total, a->tombstone))
+        status = ckbi_append_peek(w->volume, a);
     if (status == CKB_OK)
         status = ckbi_writer_room(w, total, large, a->tombstone);
     bool turn = status == CKB_OK && large;
@@ -4798,6 +4995,7 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
     CKB_MUTEX_LOCK(&v->lock);
     bool sweep = v->sweep_needed;
     CKB_MUTEX_UNLOCK(&v->lock);
+    bool swept = sweep;
     while (sweep) {
         ckbi_sweep_step(v);
         CKB_MUTEX_LOCK(&v->lock);
@@ -4809,7 +5007,7 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
     CKB_MUTEX_LOCK(&v->long_lock);
     int status = ckbi_reclaim(v, &freed);
     CKB_MUTEX_UNLOCK(&v->long_lock);
-    return status == CKB_OK && freed > 0;
+    return status == CKB_OK && (freed > 0 || swept);
 }
 
 static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
@@ -4829,6 +5027,8 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
         } else if (status == CKB_EXISTS) {
             status = ckbi_append_compare(w, a);
             a->exists = status == CKB_OK;
+            if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, a))
+                continue;
         }
         if (status != CKB_OK || !(a->flags & CKB_DURABLE))
             return status;
@@ -5052,6 +5252,9 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
     ckbi_record record;
     r->source.segment = place->slot.segment;
     r->source.have = 0;
+    if ((uint64_t)place->slot.offset * CKBI_UNIT + CKBI_RECORD_CHUNK_BYTES + place->slot.length >
+        v->medium.geometry.segment_bytes)
+        return CKB_CORRUPT;
     if (place->slot.length > CKB_WINDOW_BYTES && r->table_epoch == place->epoch &&
         r->table_segment == place->slot.segment && r->table_offset == place->slot.offset) {
         return ckbi_read_windows(r, seed, &r->table_record, offset, offset + length, out);
@@ -5170,13 +5373,13 @@ static CKBI_UNUSED uint32_t ckbi_container_slots(uint32_t max_containers)
 static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g, const ckb_config *c,
                                            ckbi_arena *arena)
 {
-    size_t table = (size_t)ckbi_container_slots(c->max_containers) * sizeof(uint32_t);
-    void *segments = ckbi_arena_take(arena, g->segment_count * sizeof(ckbi_segment), 8);
-    void *pool = ckbi_arena_take(arena, g->segment_count * sizeof(uint32_t), 8);
-    void *containers = ckbi_arena_take(arena, c->max_containers * sizeof(ckbi_container), 64);
+    uint64_t table = (uint64_t)ckbi_container_slots(c->max_containers) * sizeof(uint32_t);
+    void *segments = ckbi_arena_take(arena, (uint64_t)g->segment_count * sizeof(ckbi_segment), 8);
+    void *pool = ckbi_arena_take(arena, (uint64_t)g->segment_count * sizeof(uint32_t), 8);
+    void *containers = ckbi_arena_take(arena, (uint64_t)c->max_containers * sizeof(ckbi_container), 64);
     void *by_id = ckbi_arena_take(arena, table, 8);
     void *by_serial = ckbi_arena_take(arena, table, 8);
-    void *writers = ckbi_arena_take(arena, c->max_writers * sizeof(struct ckb_writer *), 8);
+    void *writers = ckbi_arena_take(arena, (uint64_t)c->max_writers * sizeof(struct ckb_writer *), 8);
     void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, ckbi_max(g->buffer_align, 64));
     if (v) {
         v->container_slots = ckbi_container_slots(c->max_containers);
@@ -5221,18 +5424,20 @@ static CKBI_UNUSED int ckbi_format_check(const ckb_medium *medium, const ckb_for
 {
     const ckb_geometry *g = &medium->geometry;
     static const uint8_t zero[16] = {0};
+    ckb_config defaults;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_GEOMETRY, CKB_NO_SEGMENT, 0, 4, g->segment_count);
-    if (!ckbi_geometry_valid(g))
+    if (!ckbi_geometry_valid(g) || ckbi_payload_max(g) == 0)
         return CKB_INVALID;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_ARGUMENT, CKB_NO_SEGMENT, 0, 1, 0);
-    if (ckbi_compare(config->volume_id, zero, 16) == 0)
+    if (!config || ckbi_compare(config->volume_id, zero, 16) == 0)
         return CKB_INVALID;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, ckb_format_memory(g), bytes);
     if (bytes < ckb_format_memory(g))
         return CKB_INVALID;
-    uint64_t containers = config->max_containers ? config->max_containers : 16;
-    uint64_t need = (g->segment_count + containers + 4) * CKBI_FACT_BYTES;
-    uint64_t room = (ckbi_data_limit(g) - ckbi_data_start(g) - g->write_unit) / 2;
+    ckbi_config_defaults(g, NULL, &defaults);
+    uint64_t containers = config->max_containers ? config->max_containers : defaults.max_containers;
+    uint64_t need = ckbi_snapshot_bytes(g, defaults.io_buffer_bytes, g->segment_count + containers);
+    uint64_t room = ckbi_journal_room(g) / 2;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_JOURNAL, CKB_NO_SEGMENT, 0, need, room);
     return need <= room ? CKB_OK : CKB_INVALID;
 }
@@ -5270,7 +5475,7 @@ CKB_DEF int ckb_format(const ckb_medium *medium, const ckb_format_config *config
     uint8_t *buffer = (uint8_t *)memory + (-(uintptr_t)memory & (g->buffer_align - 1));
     uint32_t seed = ckbi_crc_update(UINT32_MAX, config->volume_id, 16);
     seed = ckbi_crc_update8(ckbi_crc_update8(seed, 2), 0);
-    /* The standby first: until segment 0 is complete, an older volume is still what is found. */
+    /* The standby first: until segment 0 is complete there is an older volume, or none. */
     uint32_t segment = 1;
     status = ckbi_format_segment(medium, config->volume_id, 1, 1, NULL, buffer);
     if (status == CKB_OK) {
@@ -5302,7 +5507,7 @@ static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
     if (status == CKB_OK)
         status = ckbi_mount_orphans(m);
     if (status == CKB_OK)
-        ckbi_mount_finish(v);
+        ckbi_mount_finish(m);
     return status;
 }
 
@@ -5330,7 +5535,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     v->segment_count = g->segment_count;
     CKB_MUTEX_INIT(&v->lock);
     CKB_MUTEX_INIT(&v->long_lock);
-    ckbi_index_init(&v->index, 0);
+    ckbi_index_init(&v->index);
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->writers, 0, v->config.max_writers * sizeof(v->writers[0]));
@@ -5394,17 +5599,23 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
     return result;
 }
 
+/* What ckb_maintain has to do next. */
+static CKBI_UNUSED void ckbi_maintain_look(ckb_volume *v, bool *sweep, bool *prepare)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    *sweep = v->sweep_needed;
+    *prepare = v->pool_count < v->config.prepare_ahead && v->free_count > v->config.reserve_segments;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
 CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
 {
     ckb_volume *v = volume;
     int status = ckbi_writable(v);
-    bool work = status == CKB_OK;
-    for (; work && budget > 0; budget--) {
-        CKB_MUTEX_LOCK(&v->lock);
-        bool sweep = v->sweep_needed;
-        bool prepare = v->pool_count < v->config.prepare_ahead && v->free_count > v->config.reserve_segments;
-        CKB_MUTEX_UNLOCK(&v->lock);
-        uint32_t freed = 0;
+    bool sweep, prepare;
+    uint32_t freed = 0;
+    for (bool work = true; work && status == CKB_OK && budget > 0; budget--) {
+        ckbi_maintain_look(v, &sweep, &prepare);
         if (sweep) {
             ckbi_sweep_step(v);
             continue;
@@ -5414,10 +5625,11 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
         if (status == CKB_OK && freed == 0 && prepare)
             status = ckbi_prepare(v);
         CKB_MUTEX_UNLOCK(&v->long_lock);
-        work = status == CKB_OK && (freed > 0 || prepare);
+        work = freed > 0 || prepare;
     }
+    ckbi_maintain_look(v, &sweep, &prepare);
     if (more)
-        *more = work;
+        *more = status == CKB_OK && (sweep || prepare || freed > 0);
     return status;
 }
 #else
