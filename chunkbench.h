@@ -85,9 +85,10 @@
  *   CKB_API                    decoration of the public declarations
  *   CKB_THREADS                locks and atomics; needs the compiler's __atomic built-ins
  *   CKB_MUTEX ...              with CKB_THREADS: another mutex than pthread's: CKB_MUTEX (the type), _INIT,
- *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT,
- * _BROADCAST CKB_READ_ONLY              only what a boot loader needs: mount, read, check CKB_NO_STATUS_TEXT no
- * strings CKB_ASSERT(condition)      what to do when an invariant of the library breaks; default: trap
+ *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT, _BROADCAST
+ *   CKB_READ_ONLY              only what a boot loader needs: mount, read, check
+ *   CKB_NO_STATUS_TEXT         no strings
+ *   CKB_ASSERT(condition)      what to do when an invariant of the library breaks; default: trap
  *   CKB_CRC32C                 a function (uint32_t state, const void *, size_t) for the checksum's raw state
  *
  * ============================================================================================== >>format
@@ -119,47 +120,47 @@
  *
  *   Every checksum is a CRC-32C whose initial state comes from volume id, epoch, segment, offset of the record
  *   and purpose: state = crc(volume id, from 0xFFFFFFFF), then epoch, segment, and offset/8 + purpose * 2^32,
- *   8 bytes each; no final inversion. Purpose 0 is the header, 1 the payload or table, 2 + n window n. So bytes
- * that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
- * next multiple of 8. Gaps for alignment hold zeros and mean nothing.
+ *   8 bytes each; no final inversion. Purpose 0 is the header, 1 the payload or table, 2 + n window n. So bytes that are
+ *   stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the next
+ *   multiple of 8. Gaps for alignment hold zeros and mean nothing.
  *
  *    1 START    first in a segment. 20: stream (1 chunks). 24: stream id 8, place in the stream 8,
  *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8. Chunk segments stand alone.
  *    2 END      closes a batch; its payload is the padding to the next write unit. Flag 2: the segment's last.
- *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is
- * preceded by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified. 4
- * DELETE   as CHUNK, without payload: the chunk's version from here on is "deleted". 5 SUMMARY  what the
- * records since the summary before it were. 20: place of that summary, 0 none. Entries of 28 bytes: serial 4,
- * chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4. 6 SEAL     in the last write unit,
- * only in segments of 64 or more units. 20: end of the records; 24: place of the last summary 4. Written after
- * the segment was synced: whoever finds it knows that all is there. 7 FACTS    journal: facts of 24 bytes, see
- * below. 8 SWITCHED journal: in the last write unit. 24: epoch of the journal segment that took over, 8.
+ *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is preceded
+ *               by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified.
+ *    4 DELETE   as CHUNK, without payload: the chunk's version from here on is "deleted".
+ *    5 SUMMARY  what the records since the summary before it were. 20: place of that summary, 0 none. Entries of 28
+ *               bytes: serial 4, chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4.
+ *    6 SEAL     in the last write unit, only in segments of 64 or more units. 20: end of the records; 24: place of the last
+ *               summary 4. Written after the segment was synced: whoever finds it knows that all is there.
+ *    7 FACTS    journal: facts of 24 bytes, see below.
+ *    8 SWITCHED journal: in the last write unit. 24: epoch of the journal segment that took over, 8.
  *
- *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium:
- * it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
- * flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
- * padding a batch.
+ *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium: it begins on a
+ *   write unit and ends with END, so a unit is never written twice. (In front of a payload with flag 1 a batch is
+ *   cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the padding a batch.
  *
  * JOURNAL. Rare facts, in segments 0 and 1 alternately. A fact is kind 4, a 4, b 8, c 8:
  *
  *    1 COUNTERS   b next epoch, c next container serial
- *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in
- * bits 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed (durable up to
- * the end given, continued since), 3 full 3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1
- * open, 2 closed, 3 unhealthy, 4 deleted) and flags from bit 8 (1: holds records that supersede others) 4
- * SNAPSHOT_END  all before it in this segment is the whole state 5 CLEAN      b next epoch at a clean unmount:
- * every segment of a lower epoch is durable to its last END
+ *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in bits
+ *                 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed
+ *                 (durable up to the end given, continued since), 3 full
+ *    3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1 open, 2 closed, 3 unhealthy, 4 deleted) and
+ *                 flags from bit 8 (1: holds records that supersede others)
+ *    4 SNAPSHOT_END  all before it in this segment is the whole state
+ *    5 CLEAN      b next epoch at a clean unmount: every segment of a lower epoch is durable to its last END
  *
  *   When a journal segment is full, and at the first fact of every mount (so that nothing is appended behind a
- *   tail that a crash may have left), the other one is erased and gets a snapshot; it is in force once it is
- * synced, and SWITCHED in the old one says so before the next fact. Preparing segments costs a fact; rolling
- * into a prepared one costs none.
+ *   tail that a crash may have left), the other one is erased and gets a snapshot; it is in force once it is synced, and SWITCHED in
+ *   the old one says so before the next fact. Preparing segments costs a fact; rolling into a prepared one costs none.
  *
- * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
- * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
- * held of it. A segment is freed when nothing in it counts and everything that superseded its records is
- * durable. Containers are known to records by serial, which is never given twice; records of an unknown lower
- * serial belong to a deleted container.
+ * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest counts.
+ * Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have held of it.
+ * A segment is freed when nothing in it counts and everything that superseded its records is durable.
+ * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
+ * belong to a deleted container.
  *
  * ---------------------------------------------------------------------------------------------- >>recovery
  *
@@ -184,8 +185,7 @@
  *   S10 retired                                         left alone
  *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
  *   R2  chunk of a serial not yet given                 damage: the journal lost a fact
- *   E1  the medium reports an error                     the mount fails with that error, says nothing about the
- * data
+ *   E1  the medium reports an error                     the mount fails with that error, says nothing about the data
  *
  * Everything stands until the first write: then what was found is synced, and the journal moves on.
  */
@@ -537,7 +537,7 @@ CKB_API int ckb_writer_commit(ckb_writer *writer);
 CKB_API uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry);
 
 /* Writes a chunk; readable at once, durable after a commit. `data` may be reused on return. Any thread.
- * The same id with the same bytes is an idempotent retry (CKB_OK, nothing written); with other bytes
+ * The same id with the same bytes is an idempotent retry (CKB_OK, durable, nothing written); with other bytes
  * it is CKB_EXISTS, unless CKB_OVERWRITE.
  * CKB_NOTFOUND, CKB_DELETED: the container; CKB_DELETED also for a deleted chunk without CKB_OVERWRITE.
  * CKB_READONLY: the volume, or the container is not open. CKB_TOOBIG, CKB_NOSPACE: nothing changed.
@@ -2527,7 +2527,7 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
 static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
 {
     /* So was the journal itself, and the next switch erases the one before it. */
-    int status = v->journal_switch ? ckbi_medium_sync(v, v->journal_segment) : CKB_OK;
+    int status = ckbi_medium_sync(v, v->journal_segment);
     if (!v->unsettled || status != CKB_OK)
         return status;
     bool sync_all = v->medium.geometry.capabilities & CKB_CAP_SYNC_ALL;
@@ -2591,17 +2591,32 @@ static CKBI_UNUSED int ckbi_switched_write(ckb_volume *v, uint64_t epoch)
     return status == CKB_OK ? ckbi_medium_sync(v, v->journal_segment) : status;
 }
 
-/* Moves the journal to its other segment. A crash anywhere in here leaves the old one in force. */
-static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
+/* Sees to it that nothing in the journal's other segment verifies under the next epoch. A power cut in an
+ * earlier switch may have lost the header of the snapshot and kept the rest of it, under just that epoch:
+ * such facts must not come back behind a shorter snapshot. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_skip_epochs(ckb_volume *v)
 {
-    int status = ckbi_settle(v);
-    if (status != CKB_OK)
-        return status;
+    const ckb_geometry *g = &v->medium.geometry;
+    ckbi_walk *w = &v->walk;
+    int status = CKB_OK;
+    for (; status == CKB_OK; v->next_epoch += status == CKB_OK) {
+        ckbi_walk_open(w, v, v->io_buffer, v->io_bytes, v->journal_segment ^ 1u, v->next_epoch);
+        w->stop = ckbi_snapshot_bytes(g, v->io_bytes, (uint64_t)v->segment_count + v->config.max_containers);
+        w->stop = w->at + ckbi_min(2 * w->stop, ckbi_journal_room(g));
+        for (status = CKB_CORRUPT; status == CKB_CORRUPT && w->at < w->stop; w->at += g->write_unit)
+            status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+    }
+    return status == CKB_CORRUPT ? CKB_OK : status;
+}
+
+/* Moves the journal to its other segment. A crash anywhere in here leaves the old one in force. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_write_snapshot(ckb_volume *v)
+{
     uint32_t segment = v->journal_segment ^ 1u;
     uint64_t epoch = v->next_epoch++;
     uint32_t seed = ckbi_segment_seed(v, segment, epoch);
     uint64_t end = ckbi_data_start(&v->medium.geometry);
-    status = ckbi_segment_begin(v, segment, epoch);
+    int status = ckbi_segment_begin(v, segment, epoch);
     if (status == CKB_CORRUPT) /* the journal has no other place */
         status = ckbi_fail(v, status, segment, 0);
     if (status == CKB_OK)
@@ -2618,8 +2633,25 @@ static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
     CKB_MUTEX_UNLOCK(&v->lock);
     v->journal_seed = seed;
     v->journal_end = end;
-    v->journal_switch = false;
     return CKB_OK;
+}
+
+/* The switch; at the first one of a mount what was found is made durable before. */
+static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
+{
+    int status = v->journal_switch ? ckbi_settle(v) : CKB_OK;
+    if (status == CKB_OK && v->journal_switch)
+        status = ckbi_journal_skip_epochs(v);
+    if (status == CKB_OK)
+        status = ckbi_journal_write_snapshot(v);
+    if (status == CKB_OK)
+        v->journal_switch = false;
+    return status;
+}
+
+static CKBI_UNUSED bool ckbi_journal_fits(const ckb_volume *v, size_t batch)
+{
+    return v->journal_end + batch <= v->medium.geometry.segment_bytes - v->medium.geometry.write_unit;
 }
 
 /* Appends facts, which stand in v->facts; durable on return. The long lock is held. The state in memory
@@ -2630,20 +2662,18 @@ static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
     int status = ckbi_writable(v);
     if (status != CKB_OK)
         return status;
-    uint64_t batch = ckbi_align_up(2 * CKBI_RECORD_COMMON + (uint64_t)count * CKBI_FACT_BYTES, unit);
-    uint64_t limit = v->medium.geometry.segment_bytes - unit;
-    if (v->journal_switch || v->journal_end + batch > limit) {
+    size_t batch = (size_t)ckbi_align_up(2 * CKBI_RECORD_COMMON + (uint64_t)count * CKBI_FACT_BYTES, unit);
+    if (v->journal_switch || !ckbi_journal_fits(v, batch))
         status = ckbi_journal_switch(v);
-        if (status != CKB_OK)
-            return status;
-    }
-    if (v->journal_end + batch > limit)
-        return CKB_NOSPACE;
+    if (status == CKB_OK && !ckbi_journal_fits(v, batch))
+        status = CKB_NOSPACE;
+    if (status != CKB_OK)
+        return status;
     for (uint32_t i = 0; i < count; i++)
         ckbi_fact_put(v->io_buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &v->facts[i]);
     ckbi_facts_frame(v->io_buffer, count, v->journal_seed, v->journal_end,
                      (uint32_t)(v->journal_end / CKBI_UNIT), unit);
-    status = ckbi_medium_write(v, v->journal_segment, v->journal_end, v->io_buffer, (size_t)batch);
+    status = ckbi_medium_write(v, v->journal_segment, v->journal_end, v->io_buffer, batch);
     if (status == CKB_OK)
         status = ckbi_medium_sync(v, v->journal_segment);
     if (status == CKB_OK)
@@ -3061,12 +3091,13 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
     return CKB_OK;
 }
 
-/* Can a segment end there? Nothing on the medium is believed without looking. */
-static CKBI_UNUSED bool ckbi_extent_valid(const ckb_geometry *g, uint32_t end, uint32_t summary)
+/* Can a segment end there? Nothing on the medium is believed without looking. One that was cut ends
+ * anywhere, one that may be continued on a write unit. */
+static CKBI_UNUSED bool ckbi_extent_valid(const ckb_geometry *g, uint32_t kind, uint32_t end, uint32_t summary)
 {
     uint64_t bytes = (uint64_t)end * CKBI_UNIT;
-    return bytes >= ckbi_data_start(g) && bytes <= ckbi_data_limit(g) && bytes % g->write_unit == 0 &&
-           summary < end;
+    return bytes >= ckbi_data_start(g) && bytes <= ckbi_data_limit(g) && summary < end &&
+           (kind == CKBI_EXTENT_FULL || bytes % g->write_unit == 0);
 }
 
 static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact *fact)
@@ -3086,7 +3117,7 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
         s->summary = (uint32_t)(fact->c >> 30 & 0x3FFFFFFF);
         s->state = s->extent == CKBI_EXTENT_PARKED ? CKBI_SEGMENT_PARKED : CKBI_SEGMENT_FULL;
         if (s->extent > CKBI_EXTENT_FULL ||
-            (s->extent != 0 && !ckbi_extent_valid(&v->medium.geometry, s->end, s->summary)))
+            (s->extent != 0 && !ckbi_extent_valid(&v->medium.geometry, s->extent, s->end, s->summary)))
             return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0,
                                     v->medium.geometry.segment_bytes, (uint64_t)s->end * CKBI_UNIT);
         if (v->next_epoch <= fact->b)
@@ -3406,7 +3437,7 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
         status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON, 8, &at);
     if (status != CKB_OK)
         return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - g->write_unit, 0, 0);
-    if (ckbi_extent_valid(g, r->aux, ckbi_get32(at))) {
+    if (ckbi_extent_valid(g, CKBI_EXTENT_FULL, r->aux, ckbi_get32(at))) {
         s->end = r->aux;
         s->summary = ckbi_get32(at);
         s->extent = CKBI_EXTENT_FULL;
@@ -3737,20 +3768,6 @@ static CKBI_UNUSED void ckbi_put_summary(ckb_writer *w)
     w->fill += whole;
     w->summary_last = (uint32_t)(offset / CKBI_UNIT);
     w->summary_count = 0;
-}
-
-static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_slot *slot)
-{
-    if (w->summary_max == 0)
-        return;
-    CKB_ASSERT(w->summary_count < w->summary_max);
-    uint8_t *e = w->summary + (size_t)w->summary_count++ * CKBI_SUMMARY_ENTRY_BYTES;
-    ckbi_put32(e, slot->serial);
-    ckbi_put32(e + 4, slot->chunk);
-    ckbi_put64(e + 8, slot->block);
-    ckbi_put32(e + 16, slot->version);
-    ckbi_put32(e + 20, slot->offset);
-    ckbi_put32(e + 24, slot->length);
 }
 
 /* ---- taking buffers to the medium; the lock is held on entry and return, and dropped in between */
@@ -4629,8 +4646,7 @@ CKB_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info 
 }
 
 #ifndef CKB_READ_ONLY
-/* ---------------------------------------------------------------------------------------------- >>chunk-write
- */
+/* ---------------------------------------------------------------------------------------------- >>chunk-write */
 
 /* One append of a chunk or of a delete, on its way. */
 typedef struct ckbi_append {
@@ -4645,7 +4661,7 @@ typedef struct ckbi_append {
     uint64_t hash;
     ckbi_slot before; /* version 0: it was not there */
     uint64_t before_epoch;
-    ckbi_slot after;
+    uint32_t version; /* of the new record, CKBI_TOMBSTONE included */
 } ckbi_append;
 
 /* The container of an append, from the writer's memory of its last one. Locks and leaves the writer
@@ -4736,11 +4752,11 @@ static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
             slot->version = CKBI_VERSION_AFTER_LOSS;
         if (a->tombstone)
             slot->version |= CKBI_TOMBSTONE;
-        a->after = *slot;
+        a->version = slot->version;
         /* The counts change with the entry, so that a delete of the container finds both. */
         if (a->before.version != 0)
             ckbi_container_count(a->container, &a->before, false);
-        ckbi_container_count(a->container, &a->after, true);
+        ckbi_container_count(a->container, slot, true);
     }
     CKB_MUTEX_UNLOCK(&partition->lock);
     return status;
@@ -4753,8 +4769,8 @@ static CKBI_UNUSED void ckbi_append_undo(ckb_writer *w, const ckbi_append *a)
     ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
     CKB_MUTEX_LOCK(&partition->lock);
     ckbi_slot *slot = ckbi_index_find(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
-    if (slot && slot->version == a->after.version) {
-        ckbi_container_count(a->container, &a->after, false);
+    if (slot && slot->version == a->version) {
+        ckbi_container_count(a->container, slot, false);
         if (a->before.version != 0) {
             *slot = a->before;
             ckbi_container_count(a->container, slot, true);
@@ -4765,12 +4781,25 @@ static CKBI_UNUSED void ckbi_append_undo(ckb_writer *w, const ckbi_append *a)
     CKB_MUTEX_UNLOCK(&partition->lock);
 }
 
+static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_append *a, uint32_t offset)
+{
+    CKB_ASSERT(w->summary_count < w->summary_max);
+    uint8_t *e = w->summary + (size_t)w->summary_count++ * CKBI_SUMMARY_ENTRY_BYTES;
+    ckbi_put32(e, a->serial);
+    ckbi_put32(e + 4, a->id->chunk);
+    ckbi_put64(e + 8, a->id->block);
+    ckbi_put32(e + 16, a->version);
+    ckbi_put32(e + 20, offset);
+    ckbi_put32(e + 24, a->length);
+}
+
 /* The record is in the segment: what it superseded stops to count. */
-static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a)
+static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, uint64_t offset)
 {
     w->live += ckbi_record_units(a->length, a->tombstone);
     w->appended++;
-    ckbi_summary_add(w, &a->after);
+    if (w->summary_max > 0)
+        ckbi_summary_add(w, a, (uint32_t)(offset / CKBI_UNIT));
     if (a->before.version != 0)
         ckbi_segment_release(w->volume, a->before.segment,
                              ckbi_record_units(a->before.length, a->before.version & CKBI_TOMBSTONE));
@@ -4785,7 +4814,7 @@ static CKBI_UNUSED void ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a,
     uint32_t tables = ckbi_table_bytes(a->length);
     uint32_t crc = 0;
     ckbi_record_begin(at, a->tombstone ? CKBI_RECORD_DELETE : CKBI_RECORD_CHUNK, flags, CKBI_RECORD_CHUNK_BYTES,
-                      a->length, ckbi_writer_mark(w), a->after.version & ~CKBI_TOMBSTONE);
+                      a->length, ckbi_writer_mark(w), a->version & ~CKBI_TOMBSTONE);
     ckbi_put32(at + 24, a->serial);
     ckbi_put32(at + 28, a->id->chunk);
     ckbi_put64(at + 32, a->id->block);
@@ -4964,6 +4993,10 @@ static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
         status = ckbi_append_peek(w->volume, a);
     if (status == CKB_OK)
         status = ckbi_writer_room(w, total, large, a->tombstone);
+    if (status == CKB_NOSPACE) { /* unless somebody wrote the same meanwhile */
+        int answer = ckbi_append_peek(w->volume, a);
+        status = answer == CKB_OK ? CKB_NOSPACE : answer;
+    }
     bool turn = status == CKB_OK && large;
     /* The copy hides the fetch of the index; nothing refers to it before the chunk is entered. */
     if (status == CKB_OK && !large && a->length > 0)
@@ -4972,13 +5005,14 @@ static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
         status = ckbi_append_state(a);
     if (status == CKB_OK)
         status = ckbi_append_enter(w, a);
+    uint64_t offset = ckbi_writer_at(w);
     if (status == CKB_OK) {
         if (large)
             status = ckbi_append_large(w, a);
         else
             ckbi_append_small(w, a);
         if (status == CKB_OK)
-            ckbi_append_done(w, a);
+            ckbi_append_done(w, a, offset);
         else
             ckbi_append_undo(w, a);
     }
@@ -5030,9 +5064,9 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
             if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, a))
                 continue;
         }
-        if (status != CKB_OK || !(a->flags & CKB_DURABLE))
-            return status;
-        return a->exists ? ckb_sync(v) : ckbi_writer_commit(w);
+        if (status == CKB_OK && a->exists)
+            return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
+        return status == CKB_OK && (a->flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
     }
 }
 
@@ -5066,8 +5100,7 @@ CKB_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigne
 }
 #endif /* CKB_READ_ONLY */
 
-/* ---------------------------------------------------------------------------------------------- >>chunk-read
- */
+/* ---------------------------------------------------------------------------------------------- >>chunk-read */
 
 struct ckb_reader {
     ckbi_source source;
@@ -5331,8 +5364,7 @@ CKB_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t 
     return status;
 }
 
-/* ---------------------------------------------------------------------------------------------- >>volume-api
- */
+/* ---------------------------------------------------------------------------------------------- >>volume-api */
 
 static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_config *config, ckb_config *out)
 {
@@ -5740,8 +5772,7 @@ CKB_DEF void ckb_volume_fault(ckb_volume *volume, ckb_fault *last, ckb_fault *fi
     CKB_MUTEX_UNLOCK(&volume->lock);
 }
 
-/* ---------------------------------------------------------------------------------------------- >>check-impl
- */
+/* ---------------------------------------------------------------------------------------------- >>check-impl */
 
 typedef struct ckbi_checking {
     ckb_volume *volume;
