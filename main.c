@@ -1,0 +1,1932 @@
+/* The command line: parse, open the target, install the hooks, run, print. What a workload does and which
+ * options it takes stands in chunkbench.h; what touches the system stands in platform/. */
+#define _GNU_SOURCE
+#define _FILE_OFFSET_BITS 64
+#include "chunkbench.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "platform/platform.h"
+
+enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_IO = 3, EXIT_CORRUPT = 4, EXIT_SPACE = 5 };
+
+#define MESSAGE_BYTES 1600u
+#define OWN_OPTIONS_MAX 12u
+#define OPERANDS_MAX 3u
+#define PUT_CHUNK_BYTES (UINT64_C(4) << 20)
+#define CONTAINERS_STANDARD 256u
+#define SCRATCH_SEGMENT_MAX (UINT64_C(16) << 20)
+
+/* One command as it was typed. */
+typedef struct invocation {
+    const struct command *command;
+    const ckb_workload *workload;                      /* null for the commands of the store */
+    ckb_option_value values[CKB_WORKLOAD_OPTIONS_MAX]; /* of the workload's options */
+    ckb_option_value own[OWN_OPTIONS_MAX];             /* of the command's */
+    const char *operands[OPERANDS_MAX];
+    uint32_t operand_count;
+    char *command_line;
+} invocation;
+
+typedef struct command {
+    const char *name;
+    const char *summary;
+    const char *operands; /* as shown in the help */
+    uint32_t operands_min, operands_max;
+    const ckb_option *options;
+    uint32_t option_count;
+    const char *examples;
+    int (*run)(invocation *call);
+    bool is_workload;
+} command;
+
+/* ---- messages, streams, signals ---- */
+
+static volatile sig_atomic_t signal_number;
+
+static void handle_signal(int number)
+{
+    if (signal_number != 0)
+        _exit(128 + number);
+    signal_number = number;
+}
+
+/* A signal that was ignored when we started (nohup) stays ignored. */
+static void install_signals(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action, old;
+    memset(&action, 0, sizeof action);
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        action.sa_handler = handle_signal;
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            (void)sigaction(numbers[i], &action, NULL);
+    }
+    action.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &action, NULL);
+    (void)sigaction(SIGXFSZ, &action, NULL);
+}
+
+/* Descriptors 0 to 2 that are closed would be given to the next file opened, and messages would go into a
+ * segment. They are opened the wrong way round, so that using one is still an error. */
+static void occupy_standard_descriptors(void)
+{
+    for (int file = 0; file <= 2; file++)
+        if (fcntl(file, F_GETFD) == -1 && errno == EBADF)
+            (void)!open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
+}
+
+static int complain(const invocation *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Says what is wrong, in one line. Returns nothing of use but 0, so that callers say their exit code. */
+static int complain(const invocation *call, const char *format, ...)
+{
+    char text[MESSAGE_BYTES];
+    va_list values;
+    va_start(values, format);
+    (void)vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (call != NULL)
+        (void)fprintf(stderr, "chunkbench %s: %s\n", call->command->name, text);
+    else
+        (void)fprintf(stderr, "chunkbench: %s\n", text);
+    return 0;
+}
+
+/* What a status is for the caller's shell, once the command line was understood. */
+static int exit_code(int status)
+{
+    switch (status) {
+    case CKB_OK:
+        return EXIT_GOOD;
+    case CKB_IO:
+    case CKB_FAILED:
+        return EXIT_IO;
+    case CKB_CORRUPT:
+        return EXIT_CORRUPT;
+    case CKB_NOSPACE:
+        return EXIT_SPACE;
+    case CKB_INVALID:
+    case CKB_TOOBIG:
+        return EXIT_USAGE;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+/* A target that cannot be what was asked for is a usage error; nothing was touched. */
+static int open_exit_code(int status)
+{
+    int code = exit_code(status);
+    return code == EXIT_FAILED ? EXIT_USAGE : code;
+}
+
+static int write_all(int file, const void *data, size_t bytes)
+{
+    const char *at = data;
+    while (bytes > 0) {
+        ssize_t written = write(file, at, bytes);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return CKB_IO;
+        at += written;
+        bytes -= (size_t)written;
+    }
+    return CKB_OK;
+}
+
+static int sink_stream(void *context, const char *text, size_t bytes)
+{
+    return fwrite(text, 1, bytes, context) == bytes ? CKB_OK : CKB_IO;
+}
+
+static ckb_sink stream_sink(FILE *stream)
+{
+    ckb_sink sink = {stream, sink_stream};
+    return sink;
+}
+
+/* Results that did not reach stdout are lost results. */
+static int finish_stdout(int code)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        (void)fprintf(stderr, "chunkbench: stdout: %s\n", strerror(errno));
+        return code == EXIT_GOOD ? EXIT_IO : code;
+    }
+    return code;
+}
+
+static void json_string(FILE *stream, const char *text)
+{
+    (void)fputc('"', stream);
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
+        if (*at == '"' || *at == '\\')
+            (void)fprintf(stream, "\\%c", *at);
+        else if (*at < 0x20 || *at >= 0x7f) /* names of files need not be UTF-8: their bytes, as Latin-1 */
+            (void)fprintf(stream, "\\u%04x", *at);
+        else
+            (void)fputc(*at, stream);
+    }
+    (void)fputc('"', stream);
+}
+
+static bool flag(const ckb_option_value *value)
+{
+    return value->count != 0;
+}
+
+/* ---- the target of a benchmark ---- */
+
+typedef struct place {
+    const char *text; /* as typed */
+    ckb_target_kind kind;
+    char path[CKB_PATH_BYTES];
+    uint64_t size_bytes; /* from the target string */
+    bool dry_run, destroy, keep;
+    bool has_scratch, is_open, was_created;
+    ckb_scratch scratch;
+    uint64_t wanted_bytes; /* of a segment, as the open target was asked for; 0: no wish */
+    uint32_t containers;   /* that it has room for */
+    ckb_target target;
+    ckb_volume *volume;
+    ckb_config config;
+    void *memory;
+    size_t memory_bytes;
+    char error[CKB_ERROR_BYTES];
+} place;
+
+static place bench_place;
+static ckb_host_thread bench_threads[1024];
+
+/* How a directory is cut into segments. The default size follows from the free space; runs are short and
+ * may have many writers, each with a segment of its own, so that larger ones would mostly be reserved and
+ * never written. And there may be no more segments than the journal can name: its facts of 24 bytes must
+ * fit half a segment. */
+static void place_shape(const place *p, const ckb_bench_need *need, ckb_target_options *options)
+{
+    uint64_t free_bytes = 0, facts, kept = UINT64_C(2) * need->max_containers + 256;
+    options->segment_bytes = need->segment_bytes;
+    if (p->kind != CKB_TARGET_DIRECTORY || ckb_host_free_bytes(p->path, &free_bytes) != CKB_OK)
+        return;
+    free_bytes = free_bytes / 10 * 9;
+    if (options->segment_bytes == 0 && ckb_default_segment_bytes(free_bytes, 4096) >= SCRATCH_SEGMENT_MAX)
+        options->segment_bytes = SCRATCH_SEGMENT_MAX;
+    facts = options->segment_bytes / 48;
+    facts = facts > kept + 8 ? facts - kept : 8;
+    if (options->segment_bytes != 0 && facts < free_bytes / options->segment_bytes)
+        options->size_bytes = facts * options->segment_bytes;
+}
+
+static int place_open(place *p, const ckb_bench_need *need)
+{
+    ckb_target_options options = {.create = true, .destroy = p->destroy};
+    char image[CKB_PATH_BYTES + 8];
+    const char *text = p->text;
+    int status;
+    if (p->is_open && p->wanted_bytes == need->segment_bytes && p->containers >= need->max_containers)
+        return CKB_OK;
+    if (p->is_open)
+        (void)ckb_target_close(&p->target);
+    p->is_open = false;
+    place_shape(p, need, &options);
+    if (p->has_scratch) {
+        /* Behind "./", or a directory named "ram:1G" or "file:x" would be taken for another kind. */
+        (void)snprintf(image, sizeof image, "%s%s", p->scratch.path[0] == '/' ? "" : "./", p->scratch.path);
+        text = image;
+    }
+    status = ckb_target_open(text, &options, &p->target);
+    if (status != CKB_OK) {
+        (void)snprintf(p->error, sizeof p->error, "%s", p->target.error);
+        return status;
+    }
+    p->is_open = true;
+    p->was_created = p->was_created || p->target.created;
+    p->wanted_bytes = need->segment_bytes;
+    p->containers = need->max_containers;
+    return CKB_OK;
+}
+
+/* The size a target would have, without touching it. */
+static int place_estimate(place *p, uint64_t *capacity_bytes)
+{
+    int file;
+    off_t end;
+    *capacity_bytes = p->size_bytes;
+    if (p->kind == CKB_TARGET_DIRECTORY && ckb_host_free_bytes(p->path, capacity_bytes) == CKB_OK) {
+        *capacity_bytes = *capacity_bytes / 10 * 9;
+        return CKB_OK;
+    }
+    if (p->kind != CKB_TARGET_DIRECTORY && p->size_bytes != 0)
+        return CKB_OK;
+    file = p->kind == CKB_TARGET_DIRECTORY ? -1 : open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+    if (file >= 0)
+        close(file);
+    if (end < 0) {
+        (void)snprintf(p->error, sizeof p->error, "%.512s: %s", p->path, strerror(errno));
+        return CKB_NOTFOUND;
+    }
+    *capacity_bytes = (uint64_t)end;
+    return CKB_OK;
+}
+
+static int place_describe(void *context, const ckb_bench_need *need, ckb_geometry *geometry,
+                          uint64_t *room_bytes)
+{
+    place *p = context;
+    ckb_target_options options = {.create = true};
+    uint64_t capacity_bytes;
+    int status;
+    if (!p->dry_run) {
+        status = place_open(p, need);
+        *geometry = p->target.medium.geometry;
+        *room_bytes = p->target.capacity_bytes;
+        return status;
+    }
+    status = place_estimate(p, &capacity_bytes);
+    memset(geometry, 0, sizeof *geometry);
+    geometry->write_unit = p->kind == CKB_TARGET_RAM ? 64 : 4096;
+    geometry->read_unit = p->kind == CKB_TARGET_RAM ? 1 : 4096;
+    geometry->buffer_align = geometry->write_unit;
+    place_shape(p, need, &options);
+    capacity_bytes = options.size_bytes != 0 ? options.size_bytes : capacity_bytes;
+    geometry->segment_bytes = options.segment_bytes;
+    if (geometry->segment_bytes == 0)
+        geometry->segment_bytes = ckb_default_segment_bytes(capacity_bytes, geometry->write_unit);
+    geometry->segment_count = (uint32_t)(capacity_bytes / geometry->segment_bytes);
+    *room_bytes = capacity_bytes;
+    return status;
+}
+
+static int place_mount(place *p, ckb_volume **volume, ckb_fault *fault)
+{
+    size_t bytes = ckb_volume_memory(&p->target.medium.geometry, &p->config);
+    int status;
+    p->volume = NULL;
+    if (bytes == 0)
+        return CKB_INVALID;
+    if (bytes > p->memory_bytes) {
+        free(p->memory);
+        p->memory = malloc(bytes);
+        p->memory_bytes = p->memory != NULL ? bytes : 0;
+    }
+    if (p->memory == NULL) {
+        (void)snprintf(p->error, sizeof p->error, "no memory: %zu bytes for the index of %" PRIu64 " chunks",
+                       bytes, p->config.max_chunks);
+        return CKB_NOSPACE;
+    }
+    status = ckb_mount(&p->target.medium, &p->config, p->memory, p->memory_bytes, &p->volume, fault);
+    if (status != CKB_OK)
+        p->volume = NULL;
+    *volume = p->volume;
+    return status;
+}
+
+/* Formats; the id says that a benchmark may do it again. */
+static int format_target(const ckb_target *target, bool scratch, uint32_t max_containers, ckb_fault *fault)
+{
+    ckb_format_config config = {{0}, max_containers};
+    size_t bytes = ckb_format_memory(&target->medium.geometry);
+    void *memory = malloc(bytes);
+    int status = memory == NULL ? CKB_NOSPACE : ckb_volume_id_make(config.volume_id, scratch);
+    if (status == CKB_OK)
+        status = ckb_format(&target->medium, &config, memory, bytes, fault);
+    free(memory);
+    return status;
+}
+
+static int place_fresh(void *context, const ckb_bench_need *need, ckb_volume **volume, ckb_fault *fault)
+{
+    place *p = context;
+    int status = place_open(p, need);
+    if (status == CKB_OK)
+        status = format_target(&p->target, true, need->max_containers, fault);
+    if (status != CKB_OK)
+        return status;
+    memset(&p->config, 0, sizeof p->config);
+    p->config.max_chunks = need->max_chunks;
+    p->config.max_containers = need->max_containers;
+    p->config.max_writers = need->max_writers;
+    p->config.prepare_ahead = need->prepare_ahead;
+    return place_mount(p, volume, fault);
+}
+
+static int place_done(void *context)
+{
+    place *p = context;
+    int status = p->volume != NULL ? ckb_unmount(p->volume) : CKB_OK;
+    p->volume = NULL;
+    return status;
+}
+
+static int place_remount(void *context, ckb_volume **volume, ckb_fault *fault)
+{
+    place *p = context;
+    int status = place_done(p);
+    return status == CKB_OK ? place_mount(p, volume, fault) : status;
+}
+
+static int place_raw(void *context, const ckb_bench_need *need, ckb_medium *medium, ckb_fault *fault)
+{
+    place *p = context;
+    int status = place_open(p, need);
+    (void)fault;
+    *medium = p->target.medium;
+    return status;
+}
+
+/* Parses the target string and makes the scratch directory. */
+static int place_prepare(place *p, const char *text)
+{
+    int status;
+    p->text = text;
+    status = ckb_target_parse(text, &p->kind, p->path, &p->size_bytes, p->error);
+    if (status != CKB_OK || p->dry_run || p->kind != CKB_TARGET_DIRECTORY)
+        return status;
+    status = p->keep ? ckb_scratch_adopt(p->path, &p->scratch, p->error)
+                     : ckb_scratch_create(p->path, &p->scratch, p->error);
+    p->has_scratch = status == CKB_OK;
+    return status;
+}
+
+/* Puts everything back as it was, unless it is to be kept. */
+static int place_finish(place *p, const invocation *call)
+{
+    int status = place_done(p), closed = p->is_open ? ckb_target_close(&p->target) : CKB_OK;
+    status = status == CKB_OK ? closed : status;
+    free(p->memory);
+    if (p->has_scratch && p->keep) {
+        ckb_scratch_keep(&p->scratch);
+    } else if (p->has_scratch) {
+        closed = ckb_scratch_remove(&p->scratch, p->error);
+        status = status == CKB_OK ? closed : status;
+    } else if (p->kind == CKB_TARGET_IMAGE && p->was_created && !p->keep) {
+        (void)unlink(p->path);
+    }
+    if (status != CKB_OK)
+        complain(call, "closing %.512s: %s %s", p->text, ckb_status_text(status), p->error);
+    return status;
+}
+
+/* ---- the host of a benchmark ---- */
+
+enum {
+    BENCH_KEEP,
+    BENCH_DESTROY,
+    BENCH_JSON,
+    BENCH_CSV,
+    BENCH_FORMAT,
+    BENCH_DRY_RUN,
+    BENCH_HELP,
+    QUALIFY_OPTION_COUNT,
+    BENCH_ACKS = QUALIFY_OPTION_COUNT,
+    WRITE_OPTION_COUNT
+};
+
+#define HELP_OPTION \
+    { \
+        "help", 'h', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL, "this text" \
+    }
+#define TEXT_OPTION(name, letter, unit, help) \
+    { \
+        name, letter, CKB_OPTION_TEXT, false, unit, NULL, 1, 4095, NULL, help \
+    }
+#define FLAG_OPTION(name, help) \
+    { \
+        name, '\0', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL, help \
+    }
+
+#define BENCH_OPTIONS(formats) \
+    FLAG_OPTION("keep", "keep the volume; a directory must be empty or hold a scratch volume"), \
+        FLAG_OPTION("destroy", "overwrite an image or device that holds something else"), \
+        TEXT_OPTION("json", '\0', "FILE", "write the result as JSON to FILE, or to stdout for \"-\""), \
+        TEXT_OPTION("csv", '\0', "FILE", "write the result as CSV to FILE, or to stdout for \"-\""), \
+        {"format", '\0', CKB_OPTION_CHOICE, false, "FORMAT", "text", 0, 0, formats, "what stdout gets"}, \
+        FLAG_OPTION("dry-run", "print the plan and the bytes it would write, touch nothing"), HELP_OPTION
+
+static const ckb_option qualify_options[QUALIFY_OPTION_COUNT] = {BENCH_OPTIONS("text|json|csv")};
+static const ckb_option write_options[WRITE_OPTION_COUNT] = {
+    BENCH_OPTIONS("text|json|csv|dropwizard"),
+    TEXT_OPTION(
+        "acks", '\0', "FILE",
+        "one line per durable chunk, after it is durable, to FILE or to stdout for \"-\": container block "
+        "chunk length crc32c"),
+};
+
+typedef struct screen {
+    bool quiet, terminal;
+    uint64_t shown_ns;
+    bool line_open;
+} screen;
+
+static screen bench_screen;
+static int acks_file = -1;
+
+static uint64_t hook_now(void *context)
+{
+    (void)context;
+    return ckb_host_clock_ns();
+}
+
+static void hook_wait(void *context, uint64_t duration_ns)
+{
+    (void)context;
+    if (duration_ns == 0)
+        (void)sched_yield();
+    else
+        ckb_host_sleep_ns(duration_ns);
+}
+
+static int hook_thread_start(void *context, uint32_t slot, void (*run)(void *argument), void *argument)
+{
+    (void)context;
+    if (slot >= sizeof bench_threads / sizeof bench_threads[0])
+        return CKB_NOSPACE;
+    return ckb_host_thread_start(&bench_threads[slot], run, argument);
+}
+
+static void hook_thread_join(void *context, uint32_t slot)
+{
+    (void)context;
+    (void)ckb_host_thread_join(&bench_threads[slot]);
+}
+
+static bool hook_interrupted(void *context)
+{
+    (void)context;
+    return signal_number != 0;
+}
+
+/* One write per line: lines of several threads do not mix, and none waits in a buffer. */
+static int hook_acknowledge(void *context, const ckb_chunk_id *id, uint32_t length, uint32_t crc32c)
+{
+    char line[96];
+    int bytes = snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 " %08" PRIx32 "\n",
+                         id->container, id->block, id->chunk, length, crc32c);
+    (void)context;
+    return write_all(acks_file, line, (size_t)bytes);
+}
+
+/* On a terminal one line that is overwritten; elsewhere a line every ten seconds. */
+static void hook_progress(void *context, const ckb_progress *progress)
+{
+    screen *s = &bench_screen;
+    uint64_t now_ns = ckb_host_clock_ns();
+    (void)context;
+    if (s->quiet || (!s->terminal && now_ns - s->shown_ns < UINT64_C(10000000000)))
+        return;
+    s->shown_ns = now_ns;
+    (void)fprintf(stderr, "%s", s->terminal ? "\r" : "");
+    if (progress->run_count > 1)
+        (void)fprintf(stderr, "run %" PRIu32 " of %" PRIu32 ": ", progress->run, progress->run_count);
+    else if (progress->run_count == 0)
+        (void)fprintf(stderr, "run %" PRIu32 ": ", progress->run);
+    if (progress->total != 0)
+        (void)fprintf(stderr, "Progress: %.2f %% (%" PRIu64 " out of %" PRIu64 ")",
+                      (double)(progress->done + progress->failures) * 100.0 / (double)progress->total,
+                      progress->done, progress->total);
+    else
+        (void)fprintf(stderr, "Progress: %" PRIu64 " in %.0f s", progress->done,
+                      (double)progress->elapsed_ns / 1e9);
+    if (progress->rate_per_s > 0.0)
+        (void)fprintf(stderr, ", %.0f/s", progress->rate_per_s);
+    (void)fprintf(stderr, "%s", s->terminal ? "   " : "\n");
+    (void)fflush(stderr);
+    s->line_open = s->terminal;
+}
+
+static void screen_end(void)
+{
+    if (bench_screen.line_open)
+        (void)fprintf(stderr, "\r%79s\r", "");
+    bench_screen.line_open = false;
+}
+
+static void screen_start(bool quiet)
+{
+    const char *terminal = getenv("TERM");
+    bench_screen.quiet = quiet;
+    bench_screen.terminal = isatty(2) == 1 && terminal != NULL && strcmp(terminal, "dumb") != 0;
+    bench_screen.shown_ns = ckb_host_clock_ns();
+}
+
+#define ENVIRONMENT_MAX 24u
+
+/* What the result says about where it was measured. */
+typedef struct environment {
+    ckb_host_facts facts;
+    ckb_warnings warnings;
+    const char *warning[CKB_WARNING_COUNT + 1];
+    char numbers[6][32];
+    ckb_pair pairs[ENVIRONMENT_MAX];
+    uint32_t count;
+} environment;
+
+static environment bench_environment;
+
+static void environment_add(environment *e, const char *key, const char *value)
+{
+    e->pairs[e->count].key = key;
+    e->pairs[e->count++].value = value;
+}
+
+static void environment_add_number(environment *e, uint32_t slot, const char *key, uint64_t number)
+{
+    (void)snprintf(e->numbers[slot], sizeof e->numbers[slot], "%" PRIu64, number);
+    environment_add(e, key, number != 0 ? e->numbers[slot] : "");
+}
+
+/* A sync that returns faster than any disk can is worth a word. */
+static bool has_fast_sync(const ckb_bench_report *report)
+{
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result->sync_every == 1 && result->durable_latency.count != 0 &&
+            result->durable_latency.p50 < 20000)
+            return true;
+    }
+    return false;
+}
+
+static void environment_add_storage(environment *e, const place *p)
+{
+    const ckb_host_facts *facts = &e->facts;
+    environment_add(e, "file_system", facts->file_system);
+    environment_add(e, "mount_point", facts->mount_point);
+    environment_add(e, "mount_options", facts->mount_options);
+    environment_add(e, "device", facts->device);
+    environment_add_number(e, 2, "logical_sector_bytes", facts->logical_sector_bytes);
+    environment_add_number(e, 3, "physical_sector_bytes", facts->physical_sector_bytes);
+    environment_add(e, "write_cache", facts->write_cache);
+    environment_add(e, "scheduler", facts->scheduler);
+    environment_add(e, "rotational", facts->device[0] == '\0' ? "" : facts->rotational ? "yes" : "no");
+    environment_add(e, "direct_io", p->target.direct ? "yes" : "no");
+    environment_add_number(e, 4, "free_bytes", facts->free_bytes);
+}
+
+/* Gathers facts and warnings about what was measured, and hands them to the host of the report. */
+static void environment_read(environment *e, const place *p, const ckb_bench_report *report,
+                             ckb_bench_host *host)
+{
+    bool stored = p->kind != CKB_TARGET_RAM;
+    uint64_t data_bytes = 0;
+    uint32_t threads = 0;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        data_bytes = report->results[i].bytes > data_bytes ? report->results[i].bytes : data_bytes;
+        threads = report->results[i].threads > threads ? report->results[i].threads : threads;
+    }
+    ckb_host_facts_read(stored ? p->path : NULL, &e->facts);
+    e->warnings = p->target.warnings;
+    ckb_host_warn(&e->facts, stored ? data_bytes : 0, threads, &e->warnings);
+    environment_add(e, "kernel", e->facts.kernel);
+    environment_add(e, "cpu", e->facts.cpu);
+    environment_add_number(e, 0, "cores", e->facts.cores);
+    environment_add_number(e, 1, "memory_bytes", e->facts.memory_bytes);
+    environment_add(e, "sync_call", p->target.sync_kind != NULL ? p->target.sync_kind : "");
+    if (stored)
+        environment_add_storage(e, p);
+    for (uint32_t i = 0; i < e->warnings.count; i++)
+        e->warning[i] = e->warnings.text[i];
+    host->environment = e->pairs;
+    host->environment_count = e->count;
+    host->warnings = e->warning;
+    host->warning_count = e->warnings.count;
+    if (!host->target->volatile_medium && has_fast_sync(report))
+        e->warning[host->warning_count++] = "syncs took less than 20 us: they can hardly have reached a medium";
+}
+
+/* ---- benchmark commands ---- */
+
+/* Opens a file for results before the run, so that a bad name does not cost one. 0: not asked for. */
+static bool open_result(const invocation *call, const ckb_option_value *option, FILE **stream)
+{
+    int file;
+    *stream = NULL;
+    if (!flag(option))
+        return true;
+    if (strcmp(option->text, "-") == 0) {
+        *stream = stdout;
+        return true;
+    }
+    file = open(option->text, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
+    *stream = file >= 0 ? fdopen(file, "w") : NULL;
+    if (*stream == NULL)
+        complain(call, "%s: %s", option->text, strerror(errno));
+    return *stream != NULL;
+}
+
+static bool print_result(const invocation *call, const ckb_bench_report *report, int format, FILE *stream)
+{
+    ckb_sink sink = stream_sink(stream);
+    bool good;
+    if (stream != stdout && stream != stderr && ftruncate(fileno(stream), 0) != 0 && errno != EINVAL)
+        return false;
+    good = ckb_bench_print(report, format, &sink) == CKB_OK;
+    if (stream != stdout && stream != stderr)
+        good = (fclose(stream) == 0) && good;
+    else
+        good = (fflush(stream) == 0) && good;
+    if (!good)
+        complain(call, "the result could not be written: %s", strerror(errno));
+    return good;
+}
+
+typedef struct outputs {
+    FILE *json, *csv, *acks;
+    bool acks_to_stdout;
+} outputs;
+
+static bool outputs_open(const invocation *call, outputs *o)
+{
+    const ckb_option_value *acks = call->command->option_count > BENCH_ACKS ? &call->own[BENCH_ACKS] : NULL;
+    memset(o, 0, sizeof *o);
+    if (!open_result(call, &call->own[BENCH_JSON], &o->json) ||
+        !open_result(call, &call->own[BENCH_CSV], &o->csv))
+        return false;
+    if (acks != NULL && !open_result(call, acks, &o->acks))
+        return false;
+    o->acks_to_stdout = o->acks == stdout;
+    if ((o->json == stdout) + (o->csv == stdout) + o->acks_to_stdout > 1) {
+        complain(call, "only one of --json, --csv and --acks can go to stdout");
+        return false;
+    }
+    if (o->acks != NULL)
+        acks_file = fileno(o->acks);
+    if (o->acks != NULL && !o->acks_to_stdout && ftruncate(acks_file, 0) != 0 && errno != EINVAL) {
+        complain(call, "%s: %s", acks->text, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Prints everything that was asked for. False: something could not be written. */
+static bool outputs_print(const invocation *call, outputs *o, const ckb_bench_report *report)
+{
+    bool taken = o->json == stdout || o->csv == stdout;
+    bool good = true;
+    if (o->json != NULL)
+        good = print_result(call, report, CKB_PRINT_JSON, o->json) && good;
+    if (o->csv != NULL)
+        good = print_result(call, report, CKB_PRINT_CSV, o->csv) && good;
+    if (!taken)
+        good = print_result(call, report, (int)call->own[BENCH_FORMAT].number[0],
+                            o->acks_to_stdout ? stderr : stdout) &&
+               good;
+    return good;
+}
+
+static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const invocation *call, place *p)
+{
+    memset(host, 0, sizeof *host);
+    memset(target, 0, sizeof *target);
+    target->context = p;
+    target->name = p->text;
+    target->describe = place_describe;
+    target->fresh = place_fresh;
+    target->remount = place_remount;
+    target->done = place_done;
+    target->raw = place_raw;
+    host->now_ns = hook_now;
+    host->wait_ns = hook_wait;
+    host->thread_start = hook_thread_start;
+    host->thread_join = hook_thread_join;
+    host->interrupted = hook_interrupted;
+    host->progress = hook_progress;
+    host->acknowledge = acks_file >= 0 ? hook_acknowledge : NULL;
+    host->target = target;
+    host->command_line = call->command_line;
+}
+
+static int bench_exit_code(const ckb_bench_report *report, bool printed)
+{
+    if (report->interrupted && signal_number != 0)
+        return 128 + signal_number;
+    if (report->status != CKB_OK)
+        return exit_code(report->status);
+    if (report->failed)
+        return EXIT_FAILED;
+    return printed ? EXIT_GOOD : EXIT_IO;
+}
+
+/* Runs with the target prepared and all outputs open. */
+static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, ckb_bench_target *target,
+                              outputs *o)
+{
+    char message[MESSAGE_BYTES] = "";
+    ckb_bench_report *report = NULL;
+    size_t bytes = 0;
+    int code, status = ckb_bench_memory(host, call->workload, call->values, &bytes, message, sizeof message);
+    void *memory = status == CKB_OK ? malloc(bytes) : NULL;
+    if (status != CKB_OK) {
+        complain(call, "%s", p->error[0] != '\0' ? p->error : message);
+        return open_exit_code(status);
+    }
+    if (memory == NULL) {
+        complain(call, "no memory: %zu bytes for threads, writers and histograms", bytes);
+        return EXIT_SPACE;
+    }
+    screen_start(o->json != NULL || call->own[BENCH_FORMAT].number[0] == CKB_PRINT_JSON);
+    (void)ckb_bench_run(host, call->workload, call->values, memory, bytes, &report);
+    screen_end();
+    target->volatile_medium = p->target.sync_kind != NULL && strncmp(p->target.sync_kind, "none", 4) == 0;
+    environment_read(&bench_environment, p, report, host);
+    if (report->message[0] != '\0') {
+        char failure[CKB_ERROR_BYTES] = "";
+        (void)ckb_target_failure(&p->target, failure, sizeof failure);
+        complain(call, "%s%s%s", report->message, failure[0] != '\0' ? ": " : "",
+                 failure[0] != '\0' ? failure : p->error);
+    }
+    code = bench_exit_code(report, outputs_print(call, o, report));
+    free(memory);
+    return code;
+}
+
+static int bench_dry_run(const invocation *call, const ckb_bench_host *host, place *p)
+{
+    char message[MESSAGE_BYTES] = "";
+    ckb_sink sink = stream_sink(stdout);
+    int status = ckb_bench_plan(host, call->workload, call->values, &sink, message, sizeof message);
+    if (status == CKB_OK)
+        return EXIT_GOOD;
+    complain(call, "%s", p->error[0] != '\0' ? p->error : message);
+    return open_exit_code(status);
+}
+
+static int run_bench(invocation *call)
+{
+    place *p = &bench_place;
+    ckb_bench_target target;
+    ckb_bench_host host;
+    outputs o;
+    int status, code;
+    p->dry_run = flag(&call->own[BENCH_DRY_RUN]);
+    p->destroy = flag(&call->own[BENCH_DESTROY]);
+    p->keep = flag(&call->own[BENCH_KEEP]);
+    status = ckb_target_parse(call->operand_count != 0 ? call->operands[0] : ".", &p->kind, p->path,
+                              &p->size_bytes, p->error);
+    if (status == CKB_OK && p->kind == CKB_TARGET_RAM && p->keep) {
+        complain(call, "--keep: nothing of %s can be kept", call->operands[0]);
+        return EXIT_USAGE;
+    }
+    if (status == CKB_OK && !p->dry_run && !outputs_open(call, &o))
+        return EXIT_USAGE;
+    if (status == CKB_OK)
+        status = place_prepare(p, call->operand_count != 0 ? call->operands[0] : ".");
+    if (status != CKB_OK) {
+        complain(call, "%s", p->error);
+        return open_exit_code(status);
+    }
+    bench_host_set(&host, &target, call, p);
+    if (p->dry_run)
+        return bench_dry_run(call, &host, p);
+    code = bench_run_prepared(call, p, &host, &target, &o);
+    if (place_finish(p, call) != CKB_OK && code == EXIT_GOOD)
+        code = EXIT_IO;
+    return code;
+}
+
+/* ---- the store as a tool ---- */
+
+/* A volume that is there, opened and mounted. */
+typedef struct store {
+    const invocation *call;
+    ckb_target target;
+    ckb_volume *volume;
+    ckb_config config;
+    void *memory, *reader_memory, *writer_memory;
+    ckb_reader *reader;
+    ckb_writer *writer;
+} store;
+
+static int store_fail(const store *s, const char *what, int status, const ckb_fault *fault)
+{
+    char place_text[256] = "", failure[CKB_ERROR_BYTES] = "";
+    if (fault != NULL && fault->status != CKB_OK)
+        (void)ckb_fault_text(fault, place_text, sizeof place_text);
+    (void)ckb_target_failure(&s->target, failure, sizeof failure);
+    complain(s->call, "%s: %s%s%s%s%s", what, ckb_status_text(status), place_text[0] != '\0' ? ": " : "",
+             place_text, failure[0] != '\0' ? ": " : "", failure);
+    return exit_code(status);
+}
+
+/* Mounts with an index for at least `chunks`; what is stored may want a larger one, or more containers. */
+static int store_mount(store *s, uint64_t chunks, ckb_fault *fault)
+{
+    int status = CKB_NOSPACE;
+    s->config.max_chunks = chunks;
+    while (status == CKB_NOSPACE) {
+        size_t bytes = ckb_volume_memory(&s->target.medium.geometry, &s->config);
+        free(s->memory);
+        s->memory = bytes != 0 ? malloc(bytes) : NULL;
+        if (s->memory == NULL)
+            return CKB_NOSPACE;
+        status = ckb_mount(&s->target.medium, &s->config, s->memory, bytes, &s->volume, fault);
+        if (status != CKB_NOSPACE)
+            break;
+        if (fault->topic == CKB_TOPIC_CONTAINER)
+            s->config.max_containers *= 4;
+        else
+            s->config.max_chunks *= 4;
+    }
+    return status;
+}
+
+/* 0, or an exit code; then everything is closed. `spare_chunks`: room in the index for new ones. */
+static int store_open(store *s, const invocation *call, bool read_only, uint64_t spare_chunks)
+{
+    ckb_target_options options = {.read_only = read_only};
+    ckb_fault fault = {0};
+    ckb_stat stat;
+    int status;
+    memset(s, 0, sizeof *s);
+    s->call = call;
+    if (strncmp(call->operands[0], "ram:", 4) == 0) {
+        complain(call, "%s: RAM holds nothing from one command to the next", call->operands[0]);
+        return EXIT_USAGE;
+    }
+    status = ckb_target_open(call->operands[0], &options, &s->target);
+    if (status != CKB_OK) {
+        complain(call, "%s", s->target.error);
+        return open_exit_code(status);
+    }
+    s->config.max_containers = CONTAINERS_STANDARD;
+    s->config.read_only = read_only;
+    status = store_mount(s, 65536, &fault);
+    if (status == CKB_OK)
+        ckb_volume_stat(s->volume, &stat);
+    if (status == CKB_OK && stat.index_capacity - stat.index_used < spare_chunks) {
+        status = ckb_unmount(s->volume);
+        if (status == CKB_OK)
+            status = store_mount(s, stat.index_used + spare_chunks, &fault);
+    }
+    if (status == CKB_OK)
+        return EXIT_GOOD;
+    status = store_fail(s, call->operands[0], status, &fault);
+    (void)ckb_target_close(&s->target);
+    free(s->memory);
+    return status;
+}
+
+/* Closes; an error here is the command's, unless it had one. */
+static int store_close(store *s, int code)
+{
+    int status = s->writer != NULL ? ckb_writer_close(s->writer) : CKB_OK;
+    int next = ckb_unmount(s->volume);
+    status = status == CKB_OK ? next : status;
+    if (status != CKB_OK && code == EXIT_GOOD)
+        code = store_fail(s, "closing the volume", status, NULL);
+    if (ckb_target_close(&s->target) != CKB_OK && code == EXIT_GOOD)
+        code = EXIT_IO;
+    free(s->memory);
+    free(s->reader_memory);
+    free(s->writer_memory);
+    return code;
+}
+
+static int store_open_reader(store *s)
+{
+    size_t bytes = ckb_reader_memory(&s->target.medium.geometry, 1 << 20);
+    s->reader_memory = malloc(bytes);
+    return s->reader_memory == NULL ? CKB_NOSPACE
+                                    : ckb_reader_open(s->volume, s->reader_memory, bytes, &s->reader);
+}
+
+static int store_open_writer(store *s)
+{
+    ckb_writer_config config = {0, 0};
+    size_t bytes = ckb_writer_memory(&s->target.medium.geometry, &config);
+    s->writer_memory = malloc(bytes);
+    return s->writer_memory == NULL ? CKB_NOSPACE
+                                    : ckb_writer_open(s->volume, &config, s->writer_memory, bytes, &s->writer);
+}
+
+/* "CONTAINER", "CONTAINER/BLOCK" or "CONTAINER/BLOCK/CHUNK". */
+typedef struct selector {
+    ckb_chunk_id id;
+    unsigned depth; /* how many were given */
+} selector;
+
+static bool selector_parse(const invocation *call, const char *text, unsigned least, unsigned most, selector *s)
+{
+    uint64_t numbers[3] = {0, 0, 0};
+    const char *at = text;
+    bool good = true;
+    s->depth = 0;
+    while (good && s->depth < 3) {
+        char *end = NULL;
+        errno = 0;
+        good = *at >= '0' && *at <= '9';
+        if (good)
+            numbers[s->depth++] = strtoull(at, &end, 10);
+        good = good && errno == 0 && (*end == '\0' || *end == '/');
+        if (!good || *end == '\0')
+            break;
+        good = s->depth < 3;
+        at = end + 1;
+    }
+    s->id.container = numbers[0];
+    s->id.block = numbers[1];
+    s->id.chunk = (uint32_t)numbers[2];
+    if (good && numbers[2] <= UINT32_MAX && s->depth >= least && s->depth <= most)
+        return true;
+    complain(call, "\"%.80s\" is not %s (numbers)", text,
+             most == 2 && least == 2 ? "CONTAINER/BLOCK"
+             : most == 2             ? "CONTAINER[/BLOCK]"
+                                     : "CONTAINER[/BLOCK[/CHUNK]]");
+    return false;
+}
+
+static bool selector_holds(const selector *s, const ckb_chunk_id *id)
+{
+    return (s->depth < 1 || id->container == s->id.container) && (s->depth < 2 || id->block == s->id.block) &&
+           (s->depth < 3 || id->chunk == s->id.chunk);
+}
+
+typedef struct chunk_list {
+    ckb_chunk_info *chunks;
+    size_t count, room;
+} chunk_list;
+
+static int compare_ids(const ckb_chunk_id *a, const ckb_chunk_id *b)
+{
+    if (a->container != b->container)
+        return a->container < b->container ? -1 : 1;
+    if (a->block != b->block)
+        return a->block < b->block ? -1 : 1;
+    return a->chunk < b->chunk ? -1 : a->chunk > b->chunk;
+}
+
+static int compare_chunks(const void *a, const void *b)
+{
+    return compare_ids(&((const ckb_chunk_info *)a)->id, &((const ckb_chunk_info *)b)->id);
+}
+
+/* All chunks a selector holds, sorted. */
+static int store_list(store *s, const selector *wanted, chunk_list *list)
+{
+    uint64_t cursor = 0;
+    ckb_chunk_info info;
+    int status;
+    memset(list, 0, sizeof *list);
+    while ((status = ckb_chunk_next(s->volume, &cursor, &info)) == CKB_OK) {
+        if (!selector_holds(wanted, &info.id))
+            continue;
+        if (list->count == list->room) {
+            size_t room = list->room != 0 ? list->room * 2 : 1024;
+            ckb_chunk_info *more = realloc(list->chunks, room * sizeof *more);
+            if (more == NULL)
+                return CKB_NOSPACE;
+            list->chunks = more;
+            list->room = room;
+        }
+        list->chunks[list->count++] = info;
+    }
+    if (list->count != 0)
+        qsort(list->chunks, list->count, sizeof list->chunks[0], compare_chunks);
+    return status == CKB_END ? CKB_OK : status;
+}
+
+/* ---- format, info, ls ---- */
+
+enum {
+    FORMAT_SEGMENT,
+    FORMAT_SIZE,
+    FORMAT_CONTAINERS,
+    FORMAT_DESTROY,
+    FORMAT_DRY_RUN,
+    FORMAT_HELP,
+    FORMAT_OPTION_COUNT
+};
+
+static const ckb_option format_options[FORMAT_OPTION_COUNT] = {
+    {"segment", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 33, NULL, "bytes per segment"},
+    {"size", 's', CKB_OPTION_SIZE, false, "SIZE", NULL, 65536, UINT64_MAX, NULL, "use no more than this"},
+    {"containers", '\0', CKB_OPTION_COUNT, false, "COUNT", "256", 1, 1000000, NULL, "that there is room for"},
+    FLAG_OPTION("destroy", "overwrite whatever is there"),
+    FLAG_OPTION("dry-run", "say what it would do, touch nothing"),
+    HELP_OPTION,
+};
+
+static int run_format(invocation *call)
+{
+    ckb_target_options options = {.create = true, .destroy = flag(&call->own[FORMAT_DESTROY])};
+    store s;
+    ckb_fault fault = {0};
+    char size[32], segment[32];
+    int status;
+    memset(&s, 0, sizeof s);
+    s.call = call;
+    options.segment_bytes = flag(&call->own[FORMAT_SEGMENT]) ? call->own[FORMAT_SEGMENT].number[0] : 0;
+    options.size_bytes = flag(&call->own[FORMAT_SIZE]) ? call->own[FORMAT_SIZE].number[0] : 0;
+    if (strncmp(call->operands[0], "ram:", 4) == 0) {
+        complain(call, "%s: RAM holds nothing from one command to the next", call->operands[0]);
+        return EXIT_USAGE;
+    }
+    if (flag(&call->own[FORMAT_DRY_RUN])) {
+        (void)printf("would format %s; writes the first two segments\n", call->operands[0]);
+        return EXIT_GOOD;
+    }
+    status = ckb_target_open(call->operands[0], &options, &s.target);
+    if (status != CKB_OK) {
+        complain(call, "%s", s.target.error);
+        return open_exit_code(status);
+    }
+    status = format_target(&s.target, false, (uint32_t)call->own[FORMAT_CONTAINERS].number[0], &fault);
+    if (status != CKB_OK) {
+        int code = store_fail(&s, call->operands[0], status, &fault);
+        (void)ckb_target_close(&s.target);
+        return code;
+    }
+    (void)printf("%s: %" PRIu32 " segments of %s, %s\n", call->operands[0],
+                 s.target.medium.geometry.segment_count,
+                 ckb_size_text(s.target.medium.geometry.segment_bytes, segment, sizeof segment),
+                 ckb_size_text(s.target.capacity_bytes, size, sizeof size));
+    return ckb_target_close(&s.target) == CKB_OK ? EXIT_GOOD : EXIT_IO;
+}
+
+enum { INFO_JSON, INFO_HELP, INFO_OPTION_COUNT };
+
+static const ckb_option info_options[INFO_OPTION_COUNT] = {FLAG_OPTION("json", "print JSON"), HELP_OPTION};
+
+typedef struct info_field {
+    const char *name;
+    uint64_t value;
+} info_field;
+
+static void print_id(FILE *stream, const uint8_t id[16])
+{
+    for (unsigned i = 0; i < 16; i++)
+        (void)fprintf(stream, "%02x", id[i]);
+}
+
+static void info_print(const invocation *call, const ckb_stat *stat, bool json)
+{
+    const info_field fields[] = {
+        {"format_major", stat->format_major},
+        {"format_minor", stat->format_minor},
+        {"segment_bytes", stat->geometry.segment_bytes},
+        {"segment_count", stat->geometry.segment_count},
+        {"write_unit_bytes", stat->geometry.write_unit},
+        {"clean", stat->clean},
+        {"segments_free", stat->segments_free},
+        {"segments_prepared", stat->segments_prepared},
+        {"segments_open", stat->segments_open},
+        {"segments_full", stat->segments_full},
+        {"segments_retired", stat->segments_retired},
+        {"segments_lost", stat->segments_lost},
+        {"live_bytes", stat->live_bytes},
+        {"dead_bytes", stat->dead_bytes},
+        {"free_bytes", stat->free_bytes},
+        {"chunks", stat->index_used},
+        {"containers", stat->containers},
+        {"damage", stat->damage},
+        {"dropped_bytes", stat->dropped_bytes},
+        {"dropped_tails", stat->dropped_tails},
+        {"mount_scanned_segments", stat->mount_scanned},
+        {"mount_summary_segments", stat->mount_summaries},
+    };
+    (void)printf(json ? "{\"tool\":\"chunkbench\",\"command\":\"info\",\"target\":" : "target: ");
+    if (json)
+        json_string(stdout, call->operands[0]);
+    else
+        (void)printf("%s", call->operands[0]);
+    (void)printf(json ? ",\"volume_id\":\"" : "\nvolume_id: ");
+    print_id(stdout, stat->volume_id);
+    (void)printf(json ? "\"" : "\n");
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        (void)printf(json ? ",\"%s\":%" PRIu64 : "%s: %" PRIu64 "\n", fields[i].name, fields[i].value);
+    (void)printf("%s", json ? "}\n" : "");
+}
+
+static int run_info(invocation *call)
+{
+    store s;
+    ckb_stat stat;
+    ckb_fault last, damage;
+    char text[256];
+    int code = store_open(&s, call, true, 0);
+    if (code != EXIT_GOOD)
+        return code;
+    ckb_volume_stat(s.volume, &stat);
+    ckb_volume_fault(s.volume, &last, &damage);
+    info_print(call, &stat, flag(&call->own[INFO_JSON]));
+    if (damage.status != CKB_OK) {
+        (void)ckb_fault_text(&damage, text, sizeof text);
+        complain(call, "%s: first damage: %s", call->operands[0], text);
+    }
+    return store_close(&s, stat.damage != 0 ? EXIT_CORRUPT : EXIT_GOOD);
+}
+
+enum { LS_HELP, LS_OPTION_COUNT };
+
+static const ckb_option ls_options[LS_OPTION_COUNT] = {HELP_OPTION};
+
+static int compare_containers(const void *a, const void *b)
+{
+    uint64_t first = ((const ckb_container_info *)a)->id, second = ((const ckb_container_info *)b)->id;
+    return first < second ? -1 : first > second;
+}
+
+static int ls_containers(store *s)
+{
+    static const char *const states[] = {"NONE", "OPEN", "CLOSED", "UNHEALTHY", "DELETED"};
+    ckb_stat stat;
+    ckb_container_info *list;
+    uint32_t cursor = 0, count = 0;
+    ckb_volume_stat(s->volume, &stat);
+    list = malloc((stat.container_capacity + 1) * sizeof *list);
+    if (list == NULL)
+        return CKB_NOSPACE;
+    while (count < stat.container_capacity && ckb_container_next(s->volume, &cursor, &list[count]) == CKB_OK)
+        count++;
+    qsort(list, count, sizeof list[0], compare_containers);
+    (void)printf("container\tstate\tchunks\tbytes\n");
+    for (uint32_t i = 0; i < count; i++)
+        (void)printf("%" PRIu64 "\t%s\t%" PRIu64 "\t%" PRIu64 "\n", list[i].id, states[list[i].state],
+                     list[i].chunks, list[i].bytes);
+    free(list);
+    return CKB_OK;
+}
+
+/* One line per chunk, or per block when only a container was selected. */
+static void ls_chunks(const chunk_list *list, bool blocks)
+{
+    (void)printf(blocks ? "container/block\tchunks\tbytes\n" : "container/block/chunk\tversion\tbytes\n");
+    for (size_t i = 0; i < list->count;) {
+        const ckb_chunk_info *first = &list->chunks[i];
+        uint64_t bytes = 0, chunks = 0;
+        if (!blocks) {
+            (void)printf("%" PRIu64 "/%" PRIu64 "/%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", first->id.container,
+                         first->id.block, first->id.chunk, first->version, first->length);
+            i++;
+            continue;
+        }
+        for (; i < list->count && list->chunks[i].id.container == first->id.container &&
+               list->chunks[i].id.block == first->id.block;
+             i++) {
+            bytes += list->chunks[i].length;
+            chunks++;
+        }
+        (void)printf("%" PRIu64 "/%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", first->id.container,
+                     first->id.block, chunks, bytes);
+    }
+}
+
+static int run_ls(invocation *call)
+{
+    store s;
+    selector wanted = {{0, 0, 0}, 0};
+    chunk_list list = {NULL, 0, 0};
+    int code, status;
+    if (call->operand_count > 1 && !selector_parse(call, call->operands[1], 1, 2, &wanted))
+        return EXIT_USAGE;
+    code = store_open(&s, call, true, 0);
+    if (code != EXIT_GOOD)
+        return code;
+    status = wanted.depth == 0 ? ls_containers(&s) : store_list(&s, &wanted, &list);
+    if (status == CKB_OK && wanted.depth != 0)
+        ls_chunks(&list, wanted.depth == 1);
+    free(list.chunks);
+    return store_close(&s, status == CKB_OK ? EXIT_GOOD : store_fail(&s, "listing", status, NULL));
+}
+
+/* ---- put, get, rm ---- */
+
+enum { PUT_SIZE, PUT_OVERWRITE, PUT_HELP, PUT_OPTION_COUNT };
+
+static const ckb_option put_options[PUT_OPTION_COUNT] = {
+    {"size", 's', CKB_OPTION_SIZE, false, "SIZE", "4M", 1, UINT64_C(1) << 31, NULL, "bytes per chunk"},
+    FLAG_OPTION("overwrite", "replace a block that is there"),
+    HELP_OPTION,
+};
+
+typedef struct put_state {
+    store s;
+    ckb_chunk_id id;
+    int file;
+    const char *file_name;
+    uint8_t *buffer;
+    size_t chunk_bytes;
+    uint64_t bytes;
+    uint32_t chunks;
+} put_state;
+
+/* Fills the buffer; pipes give less than asked for. Less than a chunk: the end. */
+static int put_read(put_state *p, size_t *got)
+{
+    *got = 0;
+    while (*got < p->chunk_bytes && signal_number == 0) {
+        ssize_t count = read(p->file, p->buffer + *got, p->chunk_bytes - *got);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return CKB_IO;
+        if (count == 0)
+            break;
+        *got += (size_t)count;
+    }
+    return CKB_OK;
+}
+
+/* 0 or an exit code. An empty input makes one empty chunk. */
+static int put_stream(put_state *p)
+{
+    unsigned flags = flag(&p->s.call->own[PUT_OVERWRITE]) ? CKB_OVERWRITE : 0;
+    size_t got = p->chunk_bytes;
+    int status = CKB_OK;
+    while (got == p->chunk_bytes && signal_number == 0) {
+        if (put_read(p, &got) != CKB_OK) {
+            complain(p->s.call, "%s: %s", p->file_name, strerror(errno));
+            return EXIT_IO;
+        }
+        if (signal_number != 0 || (got == 0 && p->chunks != 0))
+            break;
+        if (p->chunks == UINT32_MAX) {
+            complain(p->s.call, "a block holds at most %" PRIu32 " chunks; use a larger --size", UINT32_MAX);
+            return EXIT_USAGE;
+        }
+        p->id.chunk = p->chunks;
+        status = ckb_chunk_write(p->s.writer, &p->id, p->buffer, got, flags);
+        if (status != CKB_OK)
+            break;
+        p->chunks++;
+        p->bytes += got;
+    }
+    if (status == CKB_OK && signal_number == 0)
+        status = ckb_writer_commit(p->s.writer);
+    if (status != CKB_OK) {
+        ckb_fault last, damage;
+        ckb_volume_fault(p->s.volume, &last, &damage);
+        return store_fail(&p->s, "put", status, &last);
+    }
+    return signal_number == 0 ? EXIT_GOOD : 128 + signal_number;
+}
+
+/* Takes away what a put left: its own chunks when it failed, the old block's further ones when it did not. */
+static int put_trim(put_state *p, const chunk_list *old, bool failed)
+{
+    int status = CKB_OK;
+    ckb_chunk_id id = p->id;
+    for (size_t i = 0; !failed && i < old->count && status == CKB_OK; i++)
+        if (old->chunks[i].id.chunk >= p->chunks)
+            status = ckb_chunk_delete(p->s.writer, &old->chunks[i].id, 0);
+    for (uint32_t i = 0; failed && old->count == 0 && i < p->chunks && status == CKB_OK; i++) {
+        id.chunk = i;
+        status = ckb_chunk_delete(p->s.writer, &id, 0);
+    }
+    return status == CKB_OK ? ckb_writer_commit(p->s.writer) : status;
+}
+
+static int put_block(put_state *p)
+{
+    selector wanted = {p->id, 2};
+    chunk_list old;
+    int code, status = store_list(&p->s, &wanted, &old);
+    if (status == CKB_OK && old.count != 0 && !flag(&p->s.call->own[PUT_OVERWRITE])) {
+        complain(p->s.call, "block %s is there, with %zu chunks; --overwrite replaces it",
+                 p->s.call->operands[1], old.count);
+        free(old.chunks);
+        return EXIT_FAILED;
+    }
+    if (status == CKB_OK)
+        status = ckb_container_create(p->s.volume, p->id.container);
+    if (status == CKB_OK || status == CKB_EXISTS)
+        status = store_open_writer(&p->s);
+    if (status != CKB_OK) {
+        free(old.chunks);
+        return store_fail(&p->s, "put", status, NULL);
+    }
+    code = put_stream(p);
+    status = put_trim(p, &old, code != EXIT_GOOD);
+    if (status != CKB_OK && code == EXIT_GOOD)
+        code = store_fail(&p->s, "put", status, NULL);
+    free(old.chunks);
+    return code;
+}
+
+/* How many chunks the input can become at most, for the size of the index. */
+static uint64_t put_chunk_count(const put_state *p, uint64_t free_bytes)
+{
+    struct stat facts;
+    uint64_t bytes = free_bytes;
+    if (fstat(p->file, &facts) == 0 && S_ISREG(facts.st_mode) && (uint64_t)facts.st_size < bytes)
+        bytes = (uint64_t)facts.st_size;
+    return bytes / p->chunk_bytes + 64;
+}
+
+static int put_open(put_state *p, invocation *call)
+{
+    ckb_stat stat;
+    uint64_t most, spare;
+    int code = store_open(&p->s, call, false, 0);
+    if (code != EXIT_GOOD)
+        return code;
+    ckb_volume_stat(p->s.volume, &stat);
+    most = ckb_max_chunk_bytes(&stat.geometry);
+    if (p->chunk_bytes > most && call->own[PUT_SIZE].given) {
+        complain(call, "--size: %zu bytes; segments of %" PRIu64 " bytes hold chunks of up to %" PRIu64,
+                 p->chunk_bytes, stat.geometry.segment_bytes, most);
+        return store_close(&p->s, EXIT_USAGE);
+    }
+    p->chunk_bytes = p->chunk_bytes < most ? p->chunk_bytes : (size_t)most;
+    spare = put_chunk_count(p, stat.free_bytes);
+    if (stat.index_capacity - stat.index_used >= spare)
+        return EXIT_GOOD;
+    code = store_close(&p->s, EXIT_GOOD);
+    return code == EXIT_GOOD ? store_open(&p->s, call, false, spare) : code;
+}
+
+static int run_put(invocation *call)
+{
+    put_state p;
+    selector wanted;
+    int code;
+    memset(&p, 0, sizeof p);
+    if (!selector_parse(call, call->operands[1], 2, 2, &wanted))
+        return EXIT_USAGE;
+    p.id = wanted.id;
+    p.file_name = call->operand_count > 2 && strcmp(call->operands[2], "-") != 0 ? call->operands[2] : NULL;
+    p.file = p.file_name != NULL ? open(p.file_name, O_RDONLY | O_CLOEXEC) : 0;
+    p.file_name = p.file_name != NULL ? p.file_name : "stdin";
+    if (p.file < 0) {
+        complain(call, "%s: %s", p.file_name, strerror(errno));
+        return EXIT_IO;
+    }
+    p.chunk_bytes = (size_t)call->own[PUT_SIZE].number[0];
+    code = put_open(&p, call);
+    if (code != EXIT_GOOD)
+        return code;
+    p.buffer = aligned_alloc(4096, (p.chunk_bytes + 4095) / 4096 * 4096);
+    code = p.buffer != NULL ? put_block(&p) : store_fail(&p.s, "put", CKB_NOSPACE, NULL);
+    code = store_close(&p.s, code);
+    free(p.buffer);
+    if (code == EXIT_GOOD)
+        (void)printf("%s: %" PRIu64 " bytes in %" PRIu32 " chunks, durable\n", call->operands[1], p.bytes,
+                     p.chunks);
+    return code;
+}
+
+enum { GET_HELP, GET_OPTION_COUNT };
+
+static const ckb_option get_options[GET_OPTION_COUNT] = {HELP_OPTION};
+
+static int get_chunk(store *s, const ckb_chunk_info *info, int file, const char *file_name, uint8_t *buffer,
+                     size_t room)
+{
+    char what[96];
+    for (uint64_t offset = 0; offset < info->length && signal_number == 0;) {
+        size_t got = 0, length = info->length - offset < room ? (size_t)(info->length - offset) : room;
+        int status = ckb_chunk_read(s->reader, &info->id, offset, buffer, length, &got);
+        if (status != CKB_OK || got == 0) {
+            ckb_fault fault;
+            ckb_reader_fault(s->reader, &fault);
+            (void)snprintf(what, sizeof what, "%" PRIu64 "/%" PRIu64 "/%" PRIu32, info->id.container,
+                           info->id.block, info->id.chunk);
+            return store_fail(s, what, status != CKB_OK ? status : CKB_CORRUPT, &fault);
+        }
+        if (write_all(file, buffer, got) != CKB_OK) {
+            complain(s->call, "%s: %s", file_name, strerror(errno));
+            return EXIT_IO;
+        }
+        offset += got;
+    }
+    return signal_number == 0 ? EXIT_GOOD : 128 + signal_number;
+}
+
+static int get_block(store *s, const selector *wanted, int file, const char *file_name)
+{
+    const size_t room = 1 << 20;
+    uint8_t *buffer = aligned_alloc(4096, room);
+    chunk_list list;
+    int code = EXIT_GOOD, status = store_list(s, wanted, &list);
+    if (status == CKB_OK)
+        status = buffer != NULL ? store_open_reader(s) : CKB_NOSPACE;
+    if (status == CKB_OK && list.count == 0) {
+        ckb_chunk_info info;
+        status = ckb_chunk_stat(s->volume, &wanted->id, &info);
+        status = status == CKB_OK ? CKB_NOTFOUND : status;
+    }
+    if (status != CKB_OK)
+        code = store_fail(s, s->call->operands[1], status, NULL);
+    for (size_t i = 0; code == EXIT_GOOD && i < list.count; i++) {
+        if (wanted->depth == 2 && list.chunks[i].id.chunk != i) {
+            complain(s->call, "%s: chunk %zu is missing, chunk %" PRIu32 " is there", s->call->operands[1], i,
+                     list.chunks[i].id.chunk);
+            code = EXIT_CORRUPT;
+        } else {
+            code = get_chunk(s, &list.chunks[i], file, file_name, buffer, room);
+        }
+    }
+    free(list.chunks);
+    free(buffer);
+    return code;
+}
+
+static int run_get(invocation *call)
+{
+    store s;
+    selector wanted;
+    const char *name =
+        call->operand_count > 2 && strcmp(call->operands[2], "-") != 0 ? call->operands[2] : NULL;
+    int code, file = 1;
+    if (!selector_parse(call, call->operands[1], 2, 3, &wanted))
+        return EXIT_USAGE;
+    code = store_open(&s, call, true, 0);
+    if (code != EXIT_GOOD)
+        return code;
+    if (name != NULL)
+        file = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+    if (file < 0) {
+        complain(call, "%s: %s", name, strerror(errno));
+        return store_close(&s, EXIT_IO);
+    }
+    code = get_block(&s, &wanted, file, name != NULL ? name : "stdout");
+    if (name != NULL && close(file) != 0 && code == EXIT_GOOD) {
+        complain(call, "%s: %s", name, strerror(errno));
+        code = EXIT_IO;
+    }
+    return store_close(&s, code);
+}
+
+enum { RM_HELP, RM_OPTION_COUNT };
+
+static const ckb_option rm_options[RM_OPTION_COUNT] = {HELP_OPTION};
+
+static int rm_chunks(store *s, const selector *wanted)
+{
+    chunk_list list;
+    int status = store_list(s, wanted, &list);
+    if (status == CKB_OK && list.count == 0) {
+        ckb_chunk_info info;
+        status = ckb_chunk_stat(s->volume, &wanted->id, &info);
+        status = status == CKB_OK ? CKB_NOTFOUND : status;
+    }
+    if (status == CKB_OK)
+        status = store_open_writer(s);
+    for (size_t i = 0; i < list.count && status == CKB_OK; i++)
+        status = ckb_chunk_delete(s->writer, &list.chunks[i].id, 0);
+    if (status == CKB_OK)
+        status = ckb_writer_commit(s->writer);
+    free(list.chunks);
+    return status;
+}
+
+static int run_rm(invocation *call)
+{
+    store s;
+    selector wanted;
+    bool more = true;
+    int code, status;
+    if (!selector_parse(call, call->operands[1], 1, 3, &wanted))
+        return EXIT_USAGE;
+    code = store_open(&s, call, false, 64);
+    if (code != EXIT_GOOD)
+        return code;
+    status = wanted.depth == 1 ? ckb_container_delete(s.volume, wanted.id.container) : rm_chunks(&s, &wanted);
+    /* Give the room back now: nobody else will before the next command. */
+    for (int helped = status; helped == CKB_OK && more && signal_number == 0;)
+        helped = ckb_maintain(s.volume, 1024, &more);
+    return store_close(&s, status == CKB_OK ? EXIT_GOOD : store_fail(&s, call->operands[1], status, NULL));
+}
+
+/* ---- check ---- */
+
+enum { CHECK_ACKS, CHECK_JSON, CHECK_HELP, CHECK_OPTION_COUNT };
+
+static const ckb_option check_options[CHECK_OPTION_COUNT] = {
+    TEXT_OPTION("acks", '\0', "FILE",
+                "also audit acknowledgements that `write --acks` printed; \"-\" is stdin"),
+    FLAG_OPTION("json", "print JSON"),
+    HELP_OPTION,
+};
+
+typedef struct acknowledgement {
+    ckb_chunk_id id;
+    uint32_t length, crc;
+    uint64_t line;
+} acknowledgement;
+
+typedef struct audit {
+    acknowledgement *acks;
+    size_t count, room;
+    uint64_t ids, replaced, present, missing;
+    char first_missing[320];
+} audit;
+
+typedef struct checking {
+    store *s;
+    bool json;
+    uint64_t findings;
+} checking;
+
+static int check_found(void *context, const ckb_finding *finding)
+{
+    checking *c = context;
+    char text[256];
+    (void)ckb_fault_text(&finding->fault, text, sizeof text);
+    if (c->json) {
+        (void)printf("%s{\"status\":\"%s\",\"text\":", c->findings != 0 ? "," : "",
+                     ckb_status_text(finding->fault.status));
+        json_string(stdout, text);
+        (void)printf(",\"segment\":%" PRIu32 ",\"offset\":%" PRIu64, finding->fault.segment,
+                     finding->fault.offset);
+        if (finding->has_chunk)
+            (void)printf(",\"container\":%" PRIu64 ",\"block\":%" PRIu64 ",\"chunk\":%" PRIu32,
+                         finding->chunk.id.container, finding->chunk.id.block, finding->chunk.id.chunk);
+        (void)printf("}");
+    } else {
+        (void)printf("%s", text);
+        if (finding->has_chunk)
+            (void)printf(": container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32,
+                         finding->chunk.id.container, finding->chunk.id.block, finding->chunk.id.chunk);
+        (void)printf("\n");
+    }
+    c->findings++;
+    return signal_number != 0;
+}
+
+static bool ack_parse(const char *line, acknowledgement *ack)
+{
+    int end = 0;
+    return sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNx32 "%n", &ack->id.container,
+                  &ack->id.block, &ack->id.chunk, &ack->length, &ack->crc, &end) == 5 &&
+           line[end] == '\n';
+}
+
+/* Reads the lines. A last one without a newline was cut off by the crash and acknowledges nothing. */
+static int audit_read(const invocation *call, const char *name, audit *a)
+{
+    FILE *stream = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+    char line[128];
+    uint64_t number = 0;
+    if (stream == NULL) {
+        complain(call, "%s: %s", name, strerror(errno));
+        return EXIT_USAGE;
+    }
+    while (fgets(line, sizeof line, stream) != NULL) {
+        acknowledgement *ack;
+        number++;
+        if (strchr(line, '\n') == NULL && feof(stream))
+            break;
+        if (a->count == a->room) {
+            size_t room = a->room != 0 ? a->room * 2 : 4096;
+            acknowledgement *more = realloc(a->acks, room * sizeof *more);
+            if (more == NULL)
+                return EXIT_SPACE;
+            a->acks = more;
+            a->room = room;
+        }
+        ack = &a->acks[a->count];
+        ack->line = number;
+        if (!ack_parse(line, ack)) {
+            complain(call, "%s: line %" PRIu64 " is no acknowledgement (container block chunk length crc32c)",
+                     name, number);
+            return EXIT_USAGE;
+        }
+        a->count++;
+    }
+    return ferror(stream) ? EXIT_IO : EXIT_GOOD;
+}
+
+static int compare_acks(const void *a, const void *b)
+{
+    const acknowledgement *first = a, *second = b;
+    int order = compare_ids(&first->id, &second->id);
+    return order != 0 ? order : first->line < second->line ? -1 : first->line > second->line;
+}
+
+/* Reads one chunk and compares it with what was acknowledged. `times`: how often its id was. */
+static int audit_chunk(store *s, const acknowledgement *ack, uint64_t times, uint8_t *buffer, size_t room)
+{
+    ckb_chunk_info info;
+    uint32_t crc = 0;
+    int status = ckb_chunk_stat(s->volume, &ack->id, &info);
+    if (status != CKB_OK)
+        return status;
+    for (uint64_t offset = 0; offset < info.length;) {
+        size_t got = 0, length = info.length - offset < room ? (size_t)(info.length - offset) : room;
+        status = ckb_chunk_read(s->reader, &ack->id, offset, buffer, length, &got);
+        if (status != CKB_OK || got == 0)
+            return status != CKB_OK ? status : CKB_CORRUPT;
+        crc = ckb_crc32c(crc, buffer, got);
+        offset += got;
+    }
+    /* A later write of the same id may have become durable without its line getting out. */
+    if (info.version > times || (info.length == ack->length && crc == ack->crc))
+        return CKB_OK;
+    return CKB_CORRUPT;
+}
+
+static int audit_run(store *s, audit *a)
+{
+    const size_t room = 1 << 20;
+    uint8_t *buffer = aligned_alloc(4096, room);
+    uint64_t first_line = UINT64_MAX;
+    if (buffer == NULL)
+        return EXIT_SPACE;
+    if (a->count != 0)
+        qsort(a->acks, a->count, sizeof a->acks[0], compare_acks);
+    for (size_t i = 0, times = 1; i < a->count; i++, times++) {
+        const acknowledgement *ack = &a->acks[i];
+        int status;
+        if (i + 1 < a->count && compare_ids(&ack->id, &a->acks[i + 1].id) == 0) {
+            a->replaced++;
+            continue;
+        }
+        status = audit_chunk(s, ack, times, buffer, room);
+        times = 0;
+        a->ids++;
+        a->present += status == CKB_OK;
+        a->missing += status != CKB_OK;
+        if (status == CKB_OK || ack->line >= first_line)
+            continue;
+        first_line = ack->line;
+        (void)snprintf(a->first_missing, sizeof a->first_missing,
+                       "line %" PRIu64 ": container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32 " (%" PRIu32
+                       " bytes, %08" PRIx32 "): %s",
+                       ack->line, ack->id.container, ack->id.block, ack->id.chunk, ack->length, ack->crc,
+                       status == CKB_CORRUPT ? "other content, or damaged" : ckb_status_text(status));
+    }
+    free(buffer);
+    return a->missing == 0 ? EXIT_GOOD : EXIT_CORRUPT;
+}
+
+static void check_print_acks(const audit *a, bool json)
+{
+    if (json) {
+        (void)printf(",\"acks\":{\"acknowledged\":%zu,\"replaced_later\":%" PRIu64 ",\"present\":%" PRIu64
+                     ",\"missing\":%" PRIu64 ",\"first_missing\":",
+                     a->count, a->replaced, a->present, a->missing);
+        if (a->missing != 0)
+            json_string(stdout, a->first_missing);
+        else
+            (void)printf("null");
+        (void)printf("}");
+        return;
+    }
+    (void)printf("%zu acknowledged, %" PRIu64 " of them replaced later; %" PRIu64 " present, %" PRIu64
+                 " missing\n",
+                 a->count, a->replaced, a->present, a->missing);
+    if (a->missing != 0)
+        (void)printf("first missing: %s\n", a->first_missing);
+}
+
+static int check_volume(store *s, bool json)
+{
+    checking c = {s, json, 0};
+    ckb_check_report report;
+    int status;
+    if (json) {
+        (void)printf("{\"tool\":\"chunkbench\",\"command\":\"check\",\"target\":");
+        json_string(stdout, s->call->operands[0]);
+        (void)printf(",\"findings\":[");
+    }
+    memset(&report, 0, sizeof report);
+    status = ckb_check(s->volume, s->reader, check_found, &c, &report);
+    if (json)
+        (void)printf("],\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"chunks_bad\":%" PRIu64
+                     ",\"io_errors\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"damage\":%" PRIu64,
+                     report.chunks, report.bytes, report.chunks_bad, report.io_errors, report.segments,
+                     report.damage);
+    else
+        (void)printf("%" PRIu64 " chunks, %" PRIu64 " bytes verified in %" PRIu64 " segments; %" PRIu64
+                     " damaged places, %" PRIu64 " chunks bad, %" PRIu64 " I/O errors\n",
+                     report.chunks, report.bytes, report.segments, report.damage, report.chunks_bad,
+                     report.io_errors);
+    return exit_code(status);
+}
+
+static int run_check(invocation *call)
+{
+    store s;
+    audit a;
+    bool json = flag(&call->own[CHECK_JSON]), with_acks = flag(&call->own[CHECK_ACKS]);
+    int code = EXIT_GOOD, checked;
+    memset(&a, 0, sizeof a);
+    if (with_acks)
+        code = audit_read(call, call->own[CHECK_ACKS].text, &a);
+    if (code == EXIT_GOOD)
+        code = store_open(&s, call, true, 0);
+    if (code != EXIT_GOOD) {
+        free(a.acks);
+        return code;
+    }
+    code = exit_code(store_open_reader(&s));
+    if (code == EXIT_GOOD) {
+        code = check_volume(&s, json);
+        checked = with_acks ? audit_run(&s, &a) : EXIT_GOOD;
+        code = checked > code ? checked : code;
+        if (with_acks)
+            check_print_acks(&a, json);
+        if (json)
+            (void)printf("}\n");
+    }
+    free(a.acks);
+    return store_close(&s, signal_number != 0 ? 128 + signal_number : code);
+}
+
+/* ---- commands ---- */
+
+static const command commands[] = {
+    {"qualify", "How many writer threads does this target want?", "[TARGET]", 0, 1, qualify_options,
+     QUALIFY_OPTION_COUNT, NULL, run_bench, true},
+    {"write", "How fast do threads write chunks? (also: cmdw)", "[TARGET]", 0, 1, write_options,
+     WRITE_OPTION_COUNT, NULL, run_bench, true},
+    {"format", "Make an empty volume", "TARGET", 1, 1, format_options, FORMAT_OPTION_COUNT,
+     "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n", run_format, false},
+    {"info", "What a volume holds", "TARGET", 1, 1, info_options, INFO_OPTION_COUNT,
+     "  chunkbench info /srv/store\n", run_info, false},
+    {"ls", "List containers, the blocks of one, or the chunks of a block", "TARGET [CONTAINER[/BLOCK]]", 1, 2,
+     ls_options, LS_OPTION_COUNT, "  chunkbench ls /srv/store\n  chunkbench ls /srv/store 3/7\n", run_ls,
+     false},
+    {"put", "Store a file or a pipe as one block", "TARGET CONTAINER/BLOCK [FILE|-]", 2, 3, put_options,
+     PUT_OPTION_COUNT,
+     "  chunkbench put /srv/store 3/7 backup.tar\n  tar c . | chunkbench put /srv/store 3/8\n", run_put, false},
+    {"get", "Read a block, or one chunk", "TARGET CONTAINER/BLOCK[/CHUNK] [FILE|-]", 2, 3, get_options,
+     GET_OPTION_COUNT, "  chunkbench get /srv/store 3/7 backup.tar\n  chunkbench get /srv/store 3/8 | tar t\n",
+     run_get, false},
+    {"rm", "Delete a container, a block or a chunk", "TARGET CONTAINER[/BLOCK[/CHUNK]]", 2, 2, rm_options,
+     RM_OPTION_COUNT, "  chunkbench rm /srv/store 3/7\n", run_rm, false},
+    {"check", "Verify everything, and acknowledgements", "TARGET", 1, 1, check_options, CHECK_OPTION_COUNT,
+     "  chunkbench check /srv/store\n  chunkbench check --acks acks.txt /srv/store\n", run_check, false},
+};
+
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static const char target_help[] = "TARGET: a directory, file:PATH[:SIZE] (an image), /dev/NAME or ram:SIZE.\n";
+
+static void print_usage(FILE *stream)
+{
+    (void)fprintf(stream, "usage: chunkbench COMMAND [TARGET] [options]\n\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        (void)fprintf(stream, "  %-8s  %s\n", commands[i].name, commands[i].summary);
+    (void)fprintf(
+        stream,
+        "\n%sWorkloads default to the current directory. `chunkbench COMMAND --help` says more.\n"
+        "exit: 0 good, 1 measured but failed, 2 usage, 3 I/O, 4 corrupt, 5 no space, 128+n signal n\n",
+        target_help);
+}
+
+static void print_help(const invocation *call)
+{
+    const command *c = call->command;
+    ckb_sink sink = stream_sink(stdout);
+    (void)printf("usage: chunkbench %s %s [options]\n\n%s\n\n", c->name, c->operands, c->summary);
+    if (call->workload != NULL)
+        (void)ckb_options_help(call->workload->options, call->workload->option_count, &sink);
+    (void)ckb_options_help(c->options, c->option_count, &sink);
+    (void)printf("\n%s\nexamples:\n%s", target_help,
+                 call->workload != NULL ? call->workload->examples : c->examples);
+}
+
+/* --help stands last in every table but that of `write`, whose last options are its own. */
+static bool wants_help(const invocation *call)
+{
+    for (uint32_t i = 0; i < call->command->option_count; i++)
+        if (strcmp(call->command->options[i].name, "help") == 0)
+            return flag(&call->own[i]);
+    return false;
+}
+
+static char *join_arguments(int count, char **arguments)
+{
+    size_t bytes = 1;
+    char *text, *at;
+    for (int i = 0; i < count; i++)
+        bytes += strlen(arguments[i]) + 1;
+    text = malloc(bytes);
+    if (text == NULL)
+        return NULL;
+    at = text;
+    for (int i = 0; i < count; i++) {
+        size_t length = strlen(arguments[i]);
+        memcpy(at, arguments[i], length);
+        at += length;
+        *at++ = ' ';
+    }
+    *(at > text ? at - 1 : at) = '\0';
+    return text;
+}
+
+static int run_command(invocation *call, int count, char **arguments)
+{
+    ckb_option_set sets[2] = {{call->command->options, call->command->option_count, call->own},
+                              {NULL, 0, call->values}};
+    char message[MESSAGE_BYTES];
+    int status;
+    if (call->workload != NULL) {
+        sets[1].options = call->workload->options;
+        sets[1].count = call->workload->option_count;
+    }
+    ckb_options_defaults(&sets[0]);
+    ckb_options_defaults(&sets[1]);
+    status = ckb_options_parse(sets, 2, count, (const char *const *)arguments, call->operands,
+                               call->command->operands_max, &call->operand_count, message, sizeof message);
+    if (wants_help(call)) {
+        print_help(call);
+        return EXIT_GOOD;
+    }
+    if (status != CKB_OK) {
+        complain(call, "%s", message);
+        return EXIT_USAGE;
+    }
+    if (call->operand_count < call->command->operands_min) {
+        complain(call, "missing argument; usage: chunkbench %s %s", call->command->name,
+                 call->command->operands);
+        return EXIT_USAGE;
+    }
+    return call->command->run(call);
+}
+
+static const command *find_command(const char *name)
+{
+    const ckb_workload *workload = ckb_workload_find(name);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, workload != NULL ? workload->name : name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+int main(int argument_count, char **arguments)
+{
+    static invocation call;
+    int code;
+    occupy_standard_descriptors();
+    install_signals();
+    if (argument_count < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(arguments[1], "--version") == 0) {
+        (void)printf("chunkbench %s (format %d.%d)\n", ckb_version(), CKB_FORMAT_MAJOR, CKB_FORMAT_MINOR);
+        return finish_stdout(EXIT_GOOD);
+    }
+    if (strcmp(arguments[1], "--help") == 0 || strcmp(arguments[1], "-h") == 0) {
+        print_usage(stdout);
+        return finish_stdout(EXIT_GOOD);
+    }
+    call.command = find_command(arguments[1]);
+    if (call.command == NULL) {
+        complain(NULL, "\"%.80s\" is no command; chunkbench --help lists them", arguments[1]);
+        return EXIT_USAGE;
+    }
+    call.workload = call.command->is_workload ? ckb_workload_find(call.command->name) : NULL;
+    call.command_line = join_arguments(argument_count, arguments);
+    if (call.command_line == NULL)
+        return EXIT_SPACE;
+    code = run_command(&call, argument_count - 2, arguments + 2);
+    free(call.command_line);
+    return finish_stdout(code);
+}

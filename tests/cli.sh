@@ -1,0 +1,299 @@
+#!/bin/bash
+# Usage: tests/cli.sh PATH/TO/chunkbench
+# What a user sees of the program: exit codes, what goes to stdout and to stderr, files that come and go,
+# interrupts, audits. Prints what failed and at the end `N passed, N failed`.
+set -u
+program=$(realpath "$1")
+work=$(mktemp -d "${TMPDIR:-/tmp}/chunkbench-cli-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+
+pass() { passed=$((passed + 1)); }
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $*"
+    sed 's/^/    stdout: /' "$work/out" 2>/dev/null | head -n 5
+    sed 's/^/    stderr: /' "$work/err" 2>/dev/null | head -n 5
+}
+
+# check NAME COMMAND...: passes when the command succeeds.
+check() {
+    local name=$1
+    shift
+    if "$@"; then pass; else fail "$name"; fi
+}
+
+# run CODE ARGUMENT...: runs the program, expects this exit code; output goes to the files out and err.
+run() {
+    local code=0 expected=$1
+    shift
+    timeout 120 "$program" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
+    if [ $code = "$expected" ]; then pass; else fail "exit $code, expected $expected: $*"; fi
+}
+
+# refuse TEXT ARGUMENT...: a usage error that says TEXT, prints nothing and touches nothing.
+refuse() {
+    local text=$1
+    shift
+    run 2 "$@"
+    check "\"$text\" in the message of: $*" grep -qF -- "$text" "$work/err"
+    check "nothing on stdout: $*" test ! -s "$work/out"
+}
+
+# Is the file one JSON document, read strictly?
+json() {
+    python3 - "$1" <<'END'
+import json, sys
+def refuse(text): raise ValueError(text)
+json.load(open(sys.argv[1], encoding="utf-8"), parse_constant=refuse)
+END
+}
+
+# value FILE EXPRESSION: evaluates it with the document as d.
+value() { python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"; }
+equal() { [ "$1" = "$2" ] || { echo "    is \"$1\", expected \"$2\""; false; }; }
+empty() { [ -z "$(ls -A "$1")" ]; }
+
+# ---- usage ----
+
+run 2
+run 0 --version
+check version grep -qE '^chunkbench [0-9]+\.[0-9]+\.[0-9]+ ' out
+run 0 --help
+for command in qualify write cmdw format info ls put get rm check; do
+    run 0 "$command" --help
+    check "examples of $command" grep -q '^examples:' out
+done
+run 2 unknown
+mkdir touch
+cd touch || exit 1
+refuse '"frobnicate" is no command' frobnicate
+refuse '--threads: "0" is out of range (1 to 1024)' write -t 0
+refuse '--threads: "1025" is out of range (1 to 1024)' write -t 1025
+refuse '--threads: "4294967297" is out of range (1 to 1024)' write -t 4294967297
+refuse '--threads: "-1" is not a count' write -t -1
+refuse '--size: "0" is out of range (1 to 1G)' write -s 0
+refuse '--duration: "0s" is out of range (1ms to 1000h)' write --duration 0s
+refuse '--duration: "1e20s" is not a duration' write --duration 1e20s
+refuse '--duration: "10" is not a duration' write --duration 10
+refuse '--rate: "nan" is not a rate' write --rate nan
+refuse '--count: "0x10" is not a count' write -n 0x10
+refuse '--sync: none makes nothing durable' write --sync none --acks - ram:64M
+refuse 'unknown option --acks' qualify --acks x
+refuse 'unknown option --segment' ls --segment 4M .
+refuse 'one argument too many: b' info a b
+refuse 'missing argument' put a
+refuse '"3" is not CONTAINER/BLOCK (numbers)' put . 3
+refuse '"3/x" is not' put . 3/x
+refuse '"1/2/4294967296" is not' get . 1/2/4294967296
+refuse 'only one of --json, --csv and --acks' write --json - --csv -
+refuse 'nothing of ram:64M can be kept' write --keep ram:64M
+refuse 'ram:x' write ram:x
+refuse 'RAM holds nothing' info ram:64M
+refuse '/nowhere/at/all' write /nowhere/at/all
+refuse 'runs; at most 1024' write -n 1 -t "$(seq -s, 1 32)" -s "$(seq -s, 1 32)" --sync end,each ram:64M
+mkfifo ../fifo
+refuse fifo write file:../fifo
+refuse /dev/null write /dev/null
+refuse 'no volume here' info .
+check "nothing was touched" empty .
+cd ..
+
+# ---- results ----
+
+run 0 write -n 2000 -t 1,2 --verify ram:64M
+check "text has a row per run" equal "$(grep -cE '^ +[12] +1 KiB' out)" 2
+check "verified" grep -q '2000 chunks read back equal after a remount, 0 not' out
+check "no progress when short" test ! -s err
+run 0 write -n 2000 -t 1,2 -s 1K,5000 --sync end,each,7 --json - ram:64M
+check "one JSON document" json out
+check "12 results" equal "$(value out 'len(d["results"])')" 12
+check "counts" equal "$(value out 'sum(r["operations"] for r in d["results"])')" 24000
+check "rate, count and time agree" equal "$(value out \
+    'all(abs(r["rate_per_s"] * r["elapsed_ns"] / 1e9 / r["operations"] - 1) < 1e-5 for r in d["results"])')" True
+check "rate, size and MiB/s agree" equal "$(value out \
+    'all(abs(r["adjusted_rate_per_s"] * r["size_bytes"] / 1048576 / r["mib_per_s"] - 1) < 1e-3 for r in d["results"])')" True
+check "percentiles rise" equal "$(value out 'all(sorted(l) == l for l in [[r["latency_ns"][k] for k in
+    ("min", "p50", "p75", "p95", "p98", "p99", "p999", "max")] for r in d["results"]])')" True
+check "small latencies are not 0" equal "$(value out 'all(r["latency_ns"]["p50"] > 0 for r in d["results"])')" True
+check "command line" equal "$(value out 'd["environment"]["command_line"].split()[1]')" write
+run 0 write -n 100 -t 1 --json result.json --csv result.csv ram:64M
+check "JSON file" json result.json
+check "text beside it" grep -q 'adjusted/s' out
+check "CSV has as many fields as headings" equal "$(awk -F, '{ print NF }' result.csv | sort -u | wc -l)" 1
+run 0 write -n 1000 -t 1 --format dropwizard ram:64M
+number='[0-9]+\.[0-9]+(E-?[0-9]+)?'
+line="^type=TIMER, name=chunk-write, count=1000"
+for field in min max mean stddev median p75 p95 p98 p99 p999 mean_rate m1 m5 m15; do
+    line="$line, $field=$number"
+done
+check "the field's line" grep -qE "$line, rate_unit=events/second, duration_unit=milliseconds$" out
+check "the field's totals" grep -qx 'Successful executions: 1000' out
+env LC_ALL=de_DE.UTF-8 "$program" write -n 100 -t 1 --rate 1000.5 --json - ram:64M >out 2>err
+check "dots in any locale" json out
+check "rate" equal "$(value out 'd["settings"]["rate_per_s"]')" 1000.5
+run 0 write --dry-run -n 1000 -t 1,2 touch
+check "plan names the bytes" grep -q 'payload bytes to write: 2048000' out
+check "dry run touches nothing" empty touch
+run 5 write -n 1000000 -t 1 ram:64M
+check "both sizes in the message" grep -q '1000000 chunks of 1 KiB and 1 writers need .* ram:64M has room for 64 MiB' err
+run 0 write --duration 300ms -t 2 --verify --json - ram:16M
+check "timed run goes round" equal "$(value out 'd["results"][0]["bytes"] > 16 << 20 and d["results"][0]["verify_failures"] == 0')" True
+start=$(date +%s%N)
+run 0 write --duration 1s --rate 0.1 -t 64 ram:128M
+check "a low rate does not prolong a run" test $((($(date +%s%N) - start) / 1000000)) -lt 2500
+
+# ---- scratch volumes ----
+
+mkdir scratch
+run 0 write -n 1000 -t 4 --verify scratch
+check "nothing left in the directory" empty scratch
+run 0 write -n 1000 -t 2 --keep scratch
+check "kept" test "$(ls scratch | wc -l)" -gt 2
+run 0 check scratch
+run 0 write -n 1000 -t 2 --keep scratch
+mkdir foreign
+echo mine >foreign/file
+refuse 'must be empty or hold a scratch volume' write -n 10 --keep foreign
+check "foreign file is as it was" equal "$(cat foreign/file)" mine
+run 0 write -n 1000 -t 2 --verify file:image:64M
+check "the image is removed again" test ! -e image
+run 0 format file:image:64M
+refuse image write -n 1000 file:image
+run 0 info file:image
+run 0 write -n 1000 -t 2 --destroy file:image
+run 0 write -n 1000 -t 2 file:image
+cp "$program" foreign/program
+refuse program write -n 10 file:foreign/program
+check "a foreign file is not overwritten" cmp -s "$program" foreign/program
+
+# ---- the store ----
+
+head -c 10000000 /dev/urandom >data
+run 0 format store
+refuse store format store
+run 0 put store 3/7 data
+run 0 put store 3/8 -s 1000 /dev/null
+head -c 5000 data >piece
+for i in 1 2 3 4 5; do sleep 0.02; head -c 1000 piece; done | "$program" put store 3/9 -s 1500 >out 2>err
+check "put from a slow pipe" equal $? 0
+run 1 put store 3/7 data
+check "a block is not replaced" grep -q 'block 3/7 is there' err
+run 0 put store 3/7 --overwrite piece
+run 0 get store 3/7 copy
+check "get gives what was put" cmp -s piece copy
+run 0 put store 3/7 --overwrite data
+"$program" get store 3/7 | cmp -s - data
+check "get into a pipe" equal $? 0
+run 0 get store 3/8 copy
+check "an empty block" test ! -s copy
+run 0 ls store 3
+check "ls of a container" equal "$(cut -f1,3 out | tr '\t\n' ' ;')" "container/block bytes;3/7 10000000;3/8 0;3/9 5000;"
+run 0 ls store 3/9
+check "ls of a block" equal "$(tail -n 1 out | cut -f1,3 | tr '\t' ' ')" "3/9/3 500"
+run 0 ls store
+check "ls of all" equal "$(tail -n 1 out | cut -f1,2,4 | tr '\t' ' ')" "3 OPEN 10005000"
+run 0 info --json store
+check "info is JSON" json out
+check "containers" equal "$(value out 'd["containers"]')" 1
+run 0 rm store 3/9
+run 1 get store 3/9
+check "deleted is said" grep -q deleted err
+run 1 get store 9/9
+check "not found is said" grep -q 'not found' err
+run 0 check --json store
+check "check is JSON" json out
+check "nothing is damaged" equal "$(value out 'd["damage"]')" 0
+run 0 rm store 3
+run 1 rm store 3
+head -c 300000000 /dev/zero >large
+run 0 format file:small:64M
+run 5 put file:small 1/1 large
+check "a failed put leaves nothing" equal "$("$program" ls file:small 1 | wc -l)" 1
+run 0 put file:small 1/2 data
+rm large
+
+# ---- stdout and descriptors ----
+
+code=0
+"$program" write -n 100 -t 1 ram:64M >/dev/full 2>err || code=$?
+check "full stdout is an I/O error" equal $code 3
+code=0
+"$program" ls store >/dev/full 2>err || code=$?
+check "full stdout of ls" equal $code 3
+code=0
+"$program" write -n 100 -t 1 ram:64M >&- 2>err || code=$?
+check "closed stdout is an I/O error" equal $code 3
+"$program" put store 5/1 data <&- >&- 2>&-
+"$program" write -n 1000 --keep scratch <&- >&- 2>&-
+run 0 check store
+run 0 check scratch
+run 0 get store 5/1 copy
+check "no text went into the store" cmp -s data copy
+(set +o pipefail; "$program" get store 5/1 2>err | head -c 10 >/dev/null)
+run 0 check store
+
+# ---- interrupts ----
+
+mkdir scratch2
+for signal in INT TERM HUP; do
+    case $signal in INT) expected=130 ;; TERM) expected=143 ;; *) expected=129 ;; esac
+    for delay in 0.05 0.4; do
+        (trap - INT TERM HUP; exec "$program" write --duration 20s -t 4 --json - scratch2 >out 2>err) &
+        sleep 0.1
+        sleep $delay
+        kill -$signal $!
+        code=0
+        wait $! || code=$?
+        check "$signal after $delay s" equal $code $expected
+        check "$signal: JSON" json out
+        check "$signal: marked" equal "$(value out 'd["interrupted"]')" True
+        check "$signal: nothing left" empty scratch2
+    done
+done 2>/dev/null
+
+# ---- acknowledgements ----
+
+rm -rf acks && mkdir acks
+for round in 1 2 3; do
+    "$program" write --sync each --keep --acks - -t 4 --duration 20s acks >acks.txt 2>err &
+    for _ in $(seq 100); do [ "$(wc -l <acks.txt)" -gt $((round * 50)) ] && break; sleep 0.05; done
+    kill -KILL $!
+    wait $! 2>/dev/null
+    check "some were acknowledged" test "$(wc -l <acks.txt)" -gt 10
+    run 0 check --acks acks.txt acks
+    check "none is missing" grep -q ' 0 missing' out
+done 2>/dev/null
+head -c -3 acks.txt >cut.txt
+run 0 check --acks cut.txt acks
+run 0 check --json --acks acks.txt acks
+check "audit is JSON" json out
+tail -n 1 acks.txt | awk '{ print $1, $2 + 1000000, $3, $4, $5 }' >ghost.txt
+run 4 check --acks ghost.txt acks
+check "first missing is named" grep -q '^first missing: line 1: container' out
+awk 'NR == 5 { print "nonsense" } { print }' acks.txt >bad.txt
+run 2 check --acks bad.txt acks
+check "a bad line is named" grep -q 'line 5 is no acknowledgement' err
+run 0 write --sync 16 --keep --acks acks2.txt -n 1000 -t 3 --json - acks
+check "every operation is acknowledged" equal "$(sort -u acks2.txt | wc -l)" 1000
+run 0 check --acks acks2.txt acks
+
+# ---- progress ----
+
+"$program" write --duration 2s -t 2 ram:64M >out 2>err
+check "no carriage return off a terminal" equal "$(tr -cd '\r' <err | wc -c)" 0
+check "at most one line per ten seconds" test "$(wc -l <err)" -le 1
+
+# ---- qualify ----
+
+run 0 qualify --budget 3s -t 1,2 scratch
+check "a sentence" grep -qE '^[12] writer threads? reach(es)? [0-9]+ % \([0-9]+-[0-9]+ %\) of the best' out
+
+run 0 qualify --budget 2s -t 1,2 --json - file:q.img:256M
+check "qualify is JSON" json out
+check "answer" equal "$(value out 'd["answer"]["threads"] in (1, 2)')" True
+
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]
