@@ -71,7 +71,7 @@
  * ---------------------------------------------------------------------------------------------- >>memory
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory,
- * ckb_reader_memory. The index takes 32 bytes a slot at a load of 0.8, and one byte for eight slots: about 40
+ * ckb_reader_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for eight slots: about 43
  * bytes a chunk. A segment takes 36 bytes, a container 64. A writer takes two buffers and 28 bytes for each
  * entry of a summary. Nothing else grows. The stack stays below 600 bytes on a Cortex-M3, without the medium's
  * functions; there is no recursion.
@@ -85,7 +85,8 @@
  *   CKB_API                    decoration of the public declarations
  *   CKB_THREADS                locks and atomics; needs the compiler's __atomic built-ins
  *   CKB_MUTEX ...              with CKB_THREADS: another mutex than pthread's: CKB_MUTEX (the type), _INIT,
- *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT, _BROADCAST
+ *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT,
+ *                              _BROADCAST
  *   CKB_READ_ONLY              only what a boot loader needs: mount, read, check
  *   CKB_NO_STATUS_TEXT         no strings
  *   CKB_ASSERT(condition)      what to do when an invariant of the library breaks; default: trap
@@ -120,9 +121,9 @@
  *
  *   Every checksum is a CRC-32C whose initial state comes from volume id, epoch, segment, offset of the record
  *   and purpose: state = crc(volume id, from 0xFFFFFFFF), then epoch, segment, and offset/8 + purpose * 2^32,
- *   8 bytes each; no final inversion. Purpose 0 is the header, 1 the payload or table, 2 + n window n. So bytes that are
- *   stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the next
- *   multiple of 8. Gaps for alignment hold zeros and mean nothing.
+ *   8 bytes each; no final inversion. Purpose 0 is the header, 1 the payload or table, 2 + n window n. So bytes
+ *   that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
+ *   next multiple of 8. Gaps for alignment hold zeros and mean nothing.
  *
  *    1 START    first in a segment. 20: stream (1 chunks). 24: stream id 8, place in the stream 8,
  *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8. Chunk segments stand alone.
@@ -130,16 +131,18 @@
  *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is preceded
  *               by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified.
  *    4 DELETE   as CHUNK, without payload: the chunk's version from here on is "deleted".
- *    5 SUMMARY  what the records since the summary before it were. 20: place of that summary, 0 none. Entries of 28
- *               bytes: serial 4, chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4.
- *    6 SEAL     in the last write unit, only in segments of 64 or more units. 20: end of the records; 24: place of the last
- *               summary 4. Written after the segment was synced: whoever finds it knows that all is there.
+ *    5 SUMMARY  what the records since the summary before it were. 20: place of that summary, 0 none. Entries of
+ *               28 bytes: serial 4, chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4.
+ *    6 SEAL     in the last write unit, only in segments of 64 or more units. 20: end of the records; 24: place
+ *               of the last summary 4. Written after the segment was synced: whoever finds it knows that all
+ *               is there.
  *    7 FACTS    journal: facts of 24 bytes, see below.
  *    8 SWITCHED journal: in the last write unit. 24: epoch of the journal segment that took over, 8.
  *
- *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium: it begins on a
- *   write unit and ends with END, so a unit is never written twice. (In front of a payload with flag 1 a batch is
- *   cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the padding a batch.
+ *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium:
+ *   it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
+ *   flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
+ *   padding a batch.
  *
  * JOURNAL. Rare facts, in segments 0 and 1 alternately. A fact is kind 4, a 4, b 8, c 8:
  *
@@ -147,18 +150,19 @@
  *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in bits
  *                 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed
  *                 (durable up to the end given, continued since), 3 full
- *    3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1 open, 2 closed, 3 unhealthy, 4 deleted) and
- *                 flags from bit 8 (1: holds records that supersede others)
+ *    3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1 open, 2 closed, 3 unhealthy, 4 deleted)
+ *                 and flags from bit 8 (1: holds records that supersede others)
  *    4 SNAPSHOT_END  all before it in this segment is the whole state
  *    5 CLEAN      b next epoch at a clean unmount: every segment of a lower epoch is durable to its last END
  *
  *   When a journal segment is full, and at the first fact of every mount (so that nothing is appended behind a
- *   tail that a crash may have left), the other one is erased and gets a snapshot; it is in force once it is synced, and SWITCHED in
- *   the old one says so before the next fact. Preparing segments costs a fact; rolling into a prepared one costs none.
+ *   tail that a crash may have left), the other one is erased and gets a snapshot, under an epoch with which
+ *   nothing in it verifies. It is in force once it is synced, and SWITCHED in the old one says so before the next
+ *   fact. Preparing segments costs a fact; rolling into a prepared one costs none.
  *
- * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest counts.
- * Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have held of it.
- * A segment is freed when nothing in it counts and everything that superseded its records is durable.
+ * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
+ * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
+ * held of it. A segment is freed when nothing in it counts and everything that superseded its records is durable.
  * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
  * belong to a deleted container.
  *
@@ -177,15 +181,16 @@
  *   S2  in use, header good, extent known               its summaries, or its records up to the end
  *   S3  a summary does not verify                       counted as damage; the records instead
  *   S4  in use, header missing, foreign or stale        lost: damage; misses answer CORRUPT from now on
- *   S5  in use, extent unknown, records to the last END full
+ *   S5  in use, extent unknown, records to last END     full
  *   S6  damage above the mark                           tail dropped and counted; no longer appended to
  *   S7  damage below the mark                           damage, place given; the walk goes on behind it
  *   S8  in use, nothing behind the header               was prepared and never used: free again
- *   S9  free, journal tail was dropped, records of a newer epoch found: in use after all, read as S5
+ *   S9  free, but records of a newer epoch are there    in use after all: read as S5 when the journal's tail was
+ *                                                       dropped, else never erased, and read at the next mount
  *   S10 retired                                         left alone
  *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
  *   R2  chunk of a serial not yet given                 damage: the journal lost a fact
- *   E1  the medium reports an error                     the mount fails with that error, says nothing about the data
+ *   E1  the medium reports an error                     the mount fails with it: it says nothing about the data
  *
  * Everything stands until the first write: then what was found is synced, and the journal moves on.
  */
@@ -1013,6 +1018,9 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_PARTITION_MIN 32768u /* chunks; smaller indexes are not worth several locks */
 #define CKBI_PARTITION_MAX 64u
 #else
+#ifdef CKB_MUTEX
+#error "chunkbench: CKB_MUTEX names a mutex for CKB_THREADS, which is not defined"
+#endif
 #define CKB_MUTEX char
 #define CKB_MUTEX_INIT(mutex) ((void)(mutex))
 #define CKB_MUTEX_DESTROY(mutex) ((void)(mutex))
@@ -1022,7 +1030,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKB_CONDITION_INIT(condition) ((void)(condition))
 #define CKB_CONDITION_DESTROY(condition) ((void)(condition))
 /* Without threads nobody else could make the condition true. */
-#define CKB_CONDITION_WAIT(condition, mutex) ((void)(condition), (void)(mutex), CKB_ASSERT(!"waits alone"))
+#define CKB_CONDITION_WAIT(condition, mutex) ((void)(condition), (void)(mutex), CKB_ASSERT(false))
 #define CKB_CONDITION_BROADCAST(condition) ((void)(condition))
 #define CKBI_LOAD(pointer) (*(pointer))
 #define CKBI_STORE(pointer, value) (*(pointer) = (value))
@@ -1625,7 +1633,7 @@ typedef struct ckbi_slot {
 typedef struct ckbi_partition {
     CKB_MUTEX lock;
     ckbi_slot *slots;
-    uint8_t *reach; /* by bucket: 0, its chunks are in their own slots; n, within n buckets */
+    uint16_t *reach; /* by home bucket: its chunks lie at most so many buckets further */
     uint32_t used;
     uint32_t spare[8]; /* keep two locks out of one cache line */
 } ckbi_partition;
@@ -2182,29 +2190,30 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
 
 /* ---------------------------------------------------------------------------------------------- >>index
  * Chunk id -> place, in memory only. The table is split into partitions with a lock each; a partition
- * is an array of buckets of 8 slots. The chunks 8n..8n+7 of a block share a home bucket and each has
- * its own slot in it, so a sequential writer misses the cache once for eight chunks. A chunk whose slot
- * is taken goes to any free one there or in the next buckets; `reach` bounds the search. Slots never
- * move, so a walk sees each chunk once. */
+ * is an array of buckets of 8 slots. The chunks 8n..8n+7 of a block share a home bucket and have a lane in
+ * it each, so a sequential writer misses the cache once for eight chunks. A chunk whose slot is taken goes to
+ * the same lane of the next bucket that has it free; `reach` bounds the search, so nothing must move when
+ * a slot is cleared, and a walk sees each chunk once. Lanes are turned by the hash, so that blocks of one
+ * chunk fill all of them. */
 
 /* `index` may be null to count only. */
 static CKBI_UNUSED void ckbi_index_layout(ckbi_index *index, uint64_t capacity, ckbi_arena *arena)
 {
     capacity = ckbi_min(capacity, UINT64_C(1) << 40); /* more than memory holds anyway */
     uint64_t count = ckbi_min(ckbi_max(capacity / CKBI_PARTITION_MIN, 1), CKBI_PARTITION_MAX);
-    /* A load of at most 0.8, and room for partitions that get more than their share. */
+    /* A load of at most 3/4, and room for partitions that get more than their share. */
     uint64_t share = capacity / count + 1;
-    uint64_t buckets = (share + share / 4 + CKBI_SLOTS) / CKBI_SLOTS + 1;
+    uint64_t buckets = (share + share / 3 + CKBI_SLOTS) / CKBI_SLOTS + 1;
     ckbi_partition *partitions = (ckbi_partition *)ckbi_arena_take(arena, count * sizeof(ckbi_partition), 64);
     for (uint32_t p = 0; p < count; p++) {
         /* Places in a partition have 32 bits. */
         bool possible = buckets <= UINT32_MAX / CKBI_SLOTS;
         void *slots =
             ckbi_arena_take(arena, possible ? buckets * CKBI_SLOTS * sizeof(ckbi_slot) : UINT64_MAX, 64);
-        void *reach = ckbi_arena_take(arena, buckets, 8);
+        void *reach = ckbi_arena_take(arena, buckets * sizeof(uint16_t), 8);
         if (partitions) {
             partitions[p].slots = (ckbi_slot *)slots;
-            partitions[p].reach = (uint8_t *)reach;
+            partitions[p].reach = (uint16_t *)reach;
         }
     }
     if (!index)
@@ -2223,7 +2232,7 @@ static CKBI_UNUSED void ckbi_index_init(ckbi_index *index)
         CKB_MUTEX_INIT(&partition->lock);
         partition->used = 0;
         ckbi_fill(partition->slots, 0, (size_t)index->buckets * CKBI_SLOTS * sizeof(ckbi_slot));
-        ckbi_fill(partition->reach, 0, index->buckets);
+        ckbi_fill(partition->reach, 0, (size_t)index->buckets * sizeof(uint16_t));
     }
 }
 
@@ -2250,20 +2259,31 @@ static CKBI_UNUSED bool ckbi_slot_is(const ckbi_slot *slot, uint32_t serial, uin
     return slot->version != 0 && slot->chunk == chunk && slot->block == block && slot->serial == serial;
 }
 
+static CKBI_UNUSED uint32_t ckbi_index_home(const ckbi_index *index, uint64_t hash)
+{
+    return (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
+}
+
+/* The slot of a chunk's lane in the nth bucket from its home. */
+static CKBI_UNUSED ckbi_slot *ckbi_index_slot(const ckbi_index *index, const ckbi_partition *partition,
+                                              uint64_t hash, uint32_t chunk, uint32_t n)
+{
+    uint32_t bucket = ckbi_index_home(index, hash) + n;
+    uint32_t lane = (uint32_t)(chunk + (hash >> 40)) % CKBI_SLOTS;
+    if (bucket >= index->buckets)
+        bucket -= index->buckets;
+    return &partition->slots[(size_t)bucket * CKBI_SLOTS + lane];
+}
+
 /* The slot of a chunk, or null. The partition is locked. */
 static CKBI_UNUSED ckbi_slot *ckbi_index_find(const ckbi_index *index, const ckbi_partition *partition,
                                               uint64_t hash, uint32_t serial, uint64_t block, uint32_t chunk)
 {
-    uint32_t home = (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
-    ckbi_slot *own = &partition->slots[(size_t)home * CKBI_SLOTS + chunk % CKBI_SLOTS];
-    if (CKBI_LIKELY(ckbi_slot_is(own, serial, block, chunk)))
-        return own;
-    for (uint32_t n = 0; n < partition->reach[home]; n++) {
-        uint32_t bucket = home + n < index->buckets ? home + n : home + n - index->buckets;
-        ckbi_slot *slots = &partition->slots[(size_t)bucket * CKBI_SLOTS];
-        for (uint32_t i = 0; i < CKBI_SLOTS; i++)
-            if (ckbi_slot_is(&slots[i], serial, block, chunk))
-                return &slots[i];
+    uint32_t reach = partition->reach[ckbi_index_home(index, hash)];
+    for (uint32_t n = 0; n <= reach; n++) {
+        ckbi_slot *slot = ckbi_index_slot(index, partition, hash, chunk, n);
+        if (ckbi_slot_is(slot, serial, block, chunk))
+            return slot;
     }
     return NULL;
 }
@@ -2272,42 +2292,35 @@ static CKBI_UNUSED ckbi_slot *ckbi_index_find(const ckbi_index *index, const ckb
  * slot in its cache afterwards; the first chunk of a group brings the slots of its neighbours along. */
 static CKBI_UNUSED void ckbi_index_prefetch(const ckbi_index *index, uint64_t hash, uint32_t chunk)
 {
-    uint32_t home = (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
     const ckbi_partition *partition = ckbi_index_partition(index, hash);
-    const ckbi_slot *slots = &partition->slots[(size_t)home * CKBI_SLOTS];
-    CKBI_PREFETCH(&slots[chunk % CKBI_SLOTS]);
+    const ckbi_slot *bucket = &partition->slots[(size_t)ckbi_index_home(index, hash) * CKBI_SLOTS];
+    CKBI_PREFETCH(ckbi_index_slot(index, partition, hash, chunk, 0));
     if (chunk % CKBI_SLOTS == 0)
-        for (uint32_t i = 2; i < CKBI_SLOTS; i += 2)
-            CKBI_PREFETCH(&slots[i]);
+        for (uint32_t i = 0; i < CKBI_SLOTS; i += 2)
+            CKBI_PREFETCH(&bucket[i]);
 }
 
 /* A free slot for a chunk that is not there, filled with its id; null when there is none. Locked. */
 static CKBI_UNUSED ckbi_slot *ckbi_index_add(const ckbi_index *index, ckbi_partition *partition, uint64_t hash,
                                              uint32_t serial, uint64_t block, uint32_t chunk)
 {
-    uint32_t home = (uint32_t)(((hash & UINT32_MAX) * index->buckets) >> 32);
-    ckbi_slot *slot = &partition->slots[(size_t)home * CKBI_SLOTS + chunk % CKBI_SLOTS];
-    uint32_t reach_max = (uint32_t)ckbi_min(index->buckets, UINT8_MAX);
+    uint16_t *reach = &partition->reach[ckbi_index_home(index, hash)];
+    uint32_t reach_max = (uint32_t)ckbi_min(index->buckets - 1, UINT16_MAX);
     if (partition->used >= index->limit)
         return NULL;
-    if (slot->version != 0) {
-        slot = NULL;
-        for (uint32_t n = 0; n < reach_max && !slot; n++) {
-            uint32_t bucket = home + n < index->buckets ? home + n : home + n - index->buckets;
-            for (uint32_t i = 0; i < CKBI_SLOTS && !slot; i++)
-                if (partition->slots[(size_t)bucket * CKBI_SLOTS + i].version == 0)
-                    slot = &partition->slots[(size_t)bucket * CKBI_SLOTS + i];
-            if (slot && partition->reach[home] <= n)
-                partition->reach[home] = (uint8_t)(n + 1);
-        }
-        if (!slot)
-            return NULL;
+    for (uint32_t n = 0; n <= reach_max; n++) {
+        ckbi_slot *slot = ckbi_index_slot(index, partition, hash, chunk, n);
+        if (slot->version != 0)
+            continue;
+        if (*reach < n)
+            *reach = (uint16_t)n;
+        slot->serial = serial;
+        slot->block = block;
+        slot->chunk = chunk;
+        partition->used++;
+        return slot;
     }
-    slot->serial = serial;
-    slot->block = block;
-    slot->chunk = chunk;
-    partition->used++;
-    return slot;
+    return NULL;
 }
 
 static CKBI_UNUSED void ckbi_index_remove(ckbi_partition *partition, ckbi_slot *slot)
@@ -2495,6 +2508,40 @@ static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi
     return false;
 }
 
+/* A free segment whose header is newer than anything the journal handed out, with records behind it:
+ * the journal has lost a fact. Such a segment is never erased; its epoch is then in v->probed[0]. The long
+ * lock is held. */
+static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
+{
+    ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
+    const uint8_t *h;
+    ckb_probe_info *info = &v->probed[0];
+    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    source->ahead = false;
+    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
+    if (status != CKB_OK)
+        return false; /* it does not exist, or cannot be read: free is all that is known */
+    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->volume_id, 16) != 0 ||
+        info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
+        return false;
+    status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
+                                ckbi_data_start(&v->medium.geometry), &v->walk.record);
+    if (status == CKB_OK && info->epoch >= v->next_epoch)
+        v->next_epoch = info->epoch + 1;
+    return status == CKB_OK;
+}
+
+static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, uint64_t expected,
+                                              uint64_t found)
+{
+    ckbi_damage(v, CKB_TOPIC_SEGMENT_HEADER, segment, 0, expected, found);
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_STORE(&v->segments[segment].state, CKBI_SEGMENT_LOST);
+    v->unidentified++;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+#ifndef CKB_READ_ONLY
 static CKBI_UNUSED int ckbi_medium_write(ckb_volume *v, uint32_t segment, uint64_t offset, const uint8_t *bytes,
                                          size_t length)
 {
@@ -2697,39 +2744,6 @@ static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, uint32_t segment, ui
     ckbi_segment *s = &v->segments[segment];
     if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKBI_SEGMENT_PARKED)
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
-}
-
-/* A free segment whose header is newer than anything the journal handed out, with records behind it:
- * the journal has lost a fact. Such a segment is never erased; its epoch is then in v->probed[0]. The long
- * lock is held. */
-static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
-{
-    ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
-    const uint8_t *h;
-    ckb_probe_info *info = &v->probed[0];
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
-    if (status != CKB_OK)
-        return false; /* it does not exist, or cannot be read: free is all that is known */
-    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->volume_id, 16) != 0 ||
-        info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
-        return false;
-    status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
-                                ckbi_data_start(&v->medium.geometry), &v->walk.record);
-    if (status == CKB_OK && info->epoch >= v->next_epoch)
-        v->next_epoch = info->epoch + 1;
-    return status == CKB_OK;
-}
-
-static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, uint64_t expected,
-                                              uint64_t found)
-{
-    ckbi_damage(v, CKB_TOPIC_SEGMENT_HEADER, segment, 0, expected, found);
-    CKB_MUTEX_LOCK(&v->lock);
-    CKBI_STORE(&v->segments[segment].state, CKBI_SEGMENT_LOST);
-    v->unidentified++;
-    CKB_MUTEX_UNLOCK(&v->lock);
 }
 
 /* The next free segment in turn, so that wear spreads; CKB_NO_SEGMENT when there is none. */
@@ -2944,6 +2958,7 @@ static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, bool may_
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
+#endif /* CKB_READ_ONLY */
 
 /* ---------------------------------------------------------------------------------------------- >>tables
  * Containers by id and by serial: two small hash tables of places in one array. */
@@ -3687,8 +3702,8 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
                                                   ckbi_arena *arena)
 {
     ckb_writer *w = (ckb_writer *)ckbi_arena_take(arena, sizeof(ckb_writer), 64);
-    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_max(g->buffer_align, 64));
-    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_max(g->buffer_align, 64));
+    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
     uint8_t *summary =
         (uint8_t *)ckbi_arena_take(arena, (size_t)c->summary_entries * CKBI_SUMMARY_ENTRY_BYTES, 8);
     if (!w || !first || !second || !summary)
@@ -5124,7 +5139,7 @@ static CKBI_UNUSED ckb_reader *ckbi_reader_layout(const ckb_geometry *g, size_t 
 {
     ckb_reader *r = (ckb_reader *)ckbi_arena_take(arena, sizeof(ckb_reader), 64);
     uint8_t *table = (uint8_t *)ckbi_arena_take(arena, ckbi_max_table_bytes(g), 8);
-    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, ckbi_max(g->buffer_align, 64));
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
     if (!r || !table || !buffer)
         return NULL;
     ckbi_fill(r, 0, sizeof(*r));
@@ -5412,7 +5427,7 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
     void *by_id = ckbi_arena_take(arena, table, 8);
     void *by_serial = ckbi_arena_take(arena, table, 8);
     void *writers = ckbi_arena_take(arena, (uint64_t)c->max_writers * sizeof(struct ckb_writer *), 8);
-    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, ckbi_max(g->buffer_align, 64));
+    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
     if (v) {
         v->container_slots = ckbi_container_slots(c->max_containers);
         v->segments = (ckbi_segment *)segments;
@@ -5841,27 +5856,25 @@ static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, const ckbi_walk *wal
     }
 }
 
-/* Where to stop in a segment that a writer has open: what is behind is not on the medium yet. */
-static CKBI_UNUSED void ckbi_check_limit(ckb_volume *v, uint32_t segment, ckbi_walk *walk)
+/* Does a segment hold records to verify? In one that a writer has open they end at the durable mark: what is
+ * behind it is not on the medium yet. The volume's lock is held. */
+static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, ckbi_walk *walk)
 {
+    uint8_t state = v->segments[segment].state;
+    bool open = false;
 #ifndef CKB_READ_ONLY
-    CKB_MUTEX_LOCK(&v->lock);
     uint32_t owner = CKBI_LOAD(&v->segments[segment].owner);
-    ckb_writer *w = owner ? v->writers[owner - 1] : NULL;
+    ckb_writer *w = state == CKBI_SEGMENT_OPEN && owner ? v->writers[owner - 1] : NULL;
     if (w) {
         CKB_MUTEX_LOCK(&w->lock);
-        if (w->segment == segment) {
-            walk->stop = w->durable;
-            walk->known = w->durable;
-        }
+        open = w->segment == segment;
+        walk->stop = walk->known = w->durable;
         CKB_MUTEX_UNLOCK(&w->lock);
     }
-    CKB_MUTEX_UNLOCK(&v->lock);
 #else
-    (void)v;
-    (void)segment;
     (void)walk;
 #endif
+    return open || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
 }
 
 static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, uint64_t epoch)
@@ -5942,16 +5955,15 @@ static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
     uint8_t state = v->segments[segment].state;
     uint64_t epoch = k->epoch = v->segments[segment].epoch;
     ckbi_walk_open_segment(walk, v, k->reader->source.buffer, k->reader->source.size, segment);
+    bool records = ckbi_check_has_records(v, segment, walk);
     CKB_MUTEX_UNLOCK(&v->lock);
     if (state == CKBI_SEGMENT_LOST)
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, epoch, 0);
-    bool records = state == CKBI_SEGMENT_OPEN || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
     if (!records && state != CKBI_SEGMENT_PREPARED)
         return;
     k->report->segments++;
     if (!ckbi_check_header(k, segment, epoch) || !records)
         return;
-    ckbi_check_limit(v, segment, walk);
     walk->verify = true;
     ckbi_check_walk(k, walk, segment);
 }

@@ -49,7 +49,8 @@ typedef struct device {
 
 /* ---- bounce buffers ---- */
 
-static unsigned char *bounce_take(device *d) {
+static unsigned char *bounce_take(device *d)
+{
     unsigned char *buffer = NULL;
     pthread_mutex_lock(&d->mutex);
     while (buffer == NULL) {
@@ -67,18 +68,21 @@ static unsigned char *bounce_take(device *d) {
     return buffer;
 }
 
-static void bounce_give(device *d, const unsigned char *buffer) {
+static void bounce_give(device *d, const unsigned char *buffer)
+{
     pthread_mutex_lock(&d->mutex);
     d->bounce_used[(size_t)(buffer - d->bounce) / BOUNCE_BYTES] = false;
     pthread_cond_signal(&d->returned);
     pthread_mutex_unlock(&d->mutex);
 }
 
-static bool aligned(const device *d, const void *buffer, uint64_t offset, size_t length) {
+static bool aligned(const device *d, const void *buffer, uint64_t offset, size_t length)
+{
     return (((uintptr_t)buffer | offset | length) & (d->sector_bytes - 1)) == 0;
 }
 
-static int bounce_read(device *d, void *buffer, size_t length, uint64_t offset, size_t *got) {
+static int bounce_read(device *d, void *buffer, size_t length, uint64_t offset, size_t *got)
+{
     unsigned char *bounce = bounce_take(d);
     int error = 0;
     *got = 0;
@@ -101,7 +105,8 @@ static int bounce_read(device *d, void *buffer, size_t length, uint64_t offset, 
     return error;
 }
 
-static int bounce_write(device *d, const void *buffer, size_t length, uint64_t offset) {
+static int bounce_write(device *d, const void *buffer, size_t length, uint64_t offset)
+{
     unsigned char *bounce = bounce_take(d);
     int error = 0;
     for (size_t done = 0; done < length && error == 0;) {
@@ -117,17 +122,20 @@ static int bounce_write(device *d, const void *buffer, size_t length, uint64_t o
 /* ---- the medium ---- */
 
 static void note(device *d, ckb_os_weight weight, const char *operation, uint32_t segment, uint64_t offset,
-                 const char *why) {
+                 const char *why)
+{
     ckb_os_shown shown;
     ckb_os_failure_note(&d->base.failure, weight, "%s %s segment %lu offset %llu: %s", operation,
                         ckb_os_show(d->path, &shown), (unsigned long)segment, (unsigned long long)offset, why);
 }
 
-static bool holds(const device *d, uint32_t segment, uint64_t offset, size_t length) {
+static bool holds(const device *d, uint32_t segment, uint64_t offset, size_t length)
+{
     return segment < d->segment_count && length <= d->segment_bytes && offset <= d->segment_bytes - length;
 }
 
-static int device_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length) {
+static int device_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length)
+{
     device *d = context;
     size_t got = 0;
     if (!holds(d, segment, offset, length)) {
@@ -149,7 +157,8 @@ static int device_read(void *context, uint32_t segment, uint64_t offset, void *b
     return CKB_OK;
 }
 
-static int device_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length) {
+static int device_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
+{
     device *d = context;
     if (!holds(d, segment, offset, length)) {
         return CKB_INVALID;
@@ -172,7 +181,8 @@ static int device_write(void *context, uint32_t segment, uint64_t offset, const 
 }
 
 /* Nothing to do: the space is there, and stale content is allowed. */
-static int device_erase(void *context, uint32_t segment) {
+static int device_erase(void *context, uint32_t segment)
+{
     const device *d = context;
     if (segment >= d->segment_count) {
         return CKB_INVALID;
@@ -181,7 +191,8 @@ static int device_erase(void *context, uint32_t segment) {
 }
 
 /* One descriptor, so one sync for all. For a block device fdatasync also flushes the drive's cache. */
-static int device_sync(void *context, uint32_t segment) {
+static int device_sync(void *context, uint32_t segment)
+{
     device *d = context;
     if (segment >= d->segment_count) {
         return CKB_INVALID;
@@ -210,18 +221,21 @@ typedef struct opening {
     uint32_t physical_bytes;
 } opening;
 
-static int refuse(ckb_target *target, int status, const char *what) {
+static int refuse(ckb_target *target, int status, const char *what)
+{
     ckb_os_shown shown;
     ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: %s", ckb_os_show(target->path, &shown), what);
     return status;
 }
 
-static int refuse_error(ckb_target *target, int error) {
+static int refuse_error(ckb_target *target, int error)
+{
     return refuse(target, ckb_os_status(error), ckb_os_error_text(error));
 }
 
 /* Refuses what is no block device or no file; opening some devices is an act of its own, so look first. */
-static int kind_check(ckb_target *target, mode_t mode) {
+static int kind_check(ckb_target *target, mode_t mode)
+{
     bool device_wanted = target->kind == CKB_TARGET_DEVICE;
     if (device_wanted ? S_ISBLK(mode) : S_ISREG(mode)) {
         return CKB_OK;
@@ -238,7 +252,8 @@ static int kind_check(ckb_target *target, mode_t mode) {
 }
 
 /* Opens the path, making an image when asked to. */
-static int device_enter(ckb_target *target, const ckb_target_options *options, opening *o) {
+static int device_enter(ckb_target *target, const ckb_target_options *options, opening *o)
+{
     struct stat facts;
     int flags = (target->read_only ? O_RDONLY : O_RDWR) | O_NONBLOCK | O_NOCTTY;
     int error = stat(target->path, &facts) == 0 ? 0 : errno;
@@ -275,7 +290,8 @@ static int device_enter(ckb_target *target, const ckb_target_options *options, o
     return kind_check(target, facts.st_mode); /* it may have been replaced between the two looks */
 }
 
-static int device_lock(ckb_target *target, const opening *o) {
+static int device_lock(ckb_target *target, const opening *o)
+{
     int error = ckb_os_lock(o->file, target->read_only);
     for (uint32_t attempt = 0; o->block && error == EWOULDBLOCK && attempt < LOCK_ATTEMPTS; attempt++) {
         ckb_host_sleep_ns(LOCK_PAUSE_NS);
@@ -287,7 +303,8 @@ static int device_lock(ckb_target *target, const opening *o) {
     return error == 0 ? CKB_OK : refuse_error(target, error);
 }
 
-static int device_measure(ckb_target *target, opening *o) {
+static int device_measure(ckb_target *target, opening *o)
+{
     target->sector_bytes = IMAGE_UNIT;
     o->physical_bytes = IMAGE_UNIT;
     if (o->block) {
@@ -310,14 +327,16 @@ static int device_measure(ckb_target *target, opening *o) {
 /* The unit a new volume is written in. A drive that says 512 and has 4096 inside reads, changes and writes
  * back the larger sector for each smaller write: slow, and on a cheap one a power cut takes the neighbours
  * along. Larger physical sectors are flash pages, which drives hide well; padding to them costs more. */
-static uint32_t device_unit(const ckb_target *target, const opening *o) {
+static uint32_t device_unit(const ckb_target *target, const opening *o)
+{
     uint32_t unit = target->sector_bytes;
     return o->physical_bytes >= 4096 && unit < 4096 ? 4096 : unit;
 }
 
 /* ---- probing ---- */
 
-static int probe_at(const opening *o, uint64_t offset, int *found, ckb_probe_info *info) {
+static int probe_at(const opening *o, uint64_t offset, int *found, ckb_probe_info *info)
+{
     unsigned char bytes[CKB_PROBE_BYTES];
     size_t got = 0;
     int error = ckb_os_read(o->file, bytes, sizeof bytes, offset, &got);
@@ -326,7 +345,8 @@ static int probe_at(const opening *o, uint64_t offset, int *found, ckb_probe_inf
 }
 
 /* Without the header of segment 0 the place of segment 1 is one of the powers of two. */
-static int probe_search(const opening *o, int *found, ckb_probe_info *info) {
+static int probe_search(const opening *o, int *found, ckb_probe_info *info)
+{
     *found = CKB_NOTFOUND;
     for (uint64_t offset = 4096; offset <= (uint64_t)1 << 32 && offset < o->size_bytes; offset *= 2) {
         int error = probe_at(o, offset, found, info);
@@ -338,7 +358,8 @@ static int probe_search(const opening *o, int *found, ckb_probe_info *info) {
     return 0;
 }
 
-static int device_probe(ckb_target *target, const ckb_target_options *options, const opening *o) {
+static int device_probe(ckb_target *target, const ckb_target_options *options, const opening *o)
+{
     int found[2] = {CKB_NOTFOUND, CKB_NOTFOUND};
     ckb_probe_info info[2];
     memset(info, 0, sizeof info);
@@ -352,7 +373,8 @@ static int device_probe(ckb_target *target, const ckb_target_options *options, c
 /* ---- preparing ---- */
 
 /* Makes an image as large as asked for, and durable. */
-static int image_extend(ckb_target *target, opening *o, uint64_t bytes) {
+static int image_extend(ckb_target *target, opening *o, uint64_t bytes)
+{
     bool reserved = true;
     if (bytes > ckb_os_file_limit()) {
         return refuse(target, CKB_NOSPACE, "the size is above this process's file size limit");
@@ -372,7 +394,8 @@ static int image_extend(ckb_target *target, opening *o, uint64_t bytes) {
 }
 
 /* Makes the directory entry of a new image durable. */
-static int image_entry_sync(ckb_target *target) {
+static int image_entry_sync(ckb_target *target)
+{
     char parent[CKB_PATH_BYTES];
     int directory = -1;
     memcpy(parent, target->path, sizeof parent);
@@ -392,7 +415,8 @@ static int image_entry_sync(ckb_target *target) {
     return error == 0 ? CKB_OK : refuse_error(target, error);
 }
 
-static int new_prepare(ckb_target *target, const ckb_target_options *options, opening *o) {
+static int new_prepare(ckb_target *target, const ckb_target_options *options, opening *o)
+{
     uint64_t wanted = options->size_bytes;
     int status = CKB_OK;
     if (!options->destroy && !target->existing) {
@@ -417,7 +441,8 @@ static int new_prepare(ckb_target *target, const ckb_target_options *options, op
     return status;
 }
 
-static int existing_prepare(ckb_target *target, const ckb_target_options *options, const opening *o) {
+static int existing_prepare(ckb_target *target, const ckb_target_options *options, const opening *o)
+{
     char text[192];
     int status = ckb_os_geometry_existing(target, options);
     if (status != CKB_OK) {
@@ -441,7 +466,8 @@ static int existing_prepare(ckb_target *target, const ckb_target_options *option
 }
 
 /* Switches O_DIRECT on, where file system and volume allow it. */
-static void direct_try(ckb_target *target, const ckb_target_options *options, const opening *o) {
+static void direct_try(ckb_target *target, const ckb_target_options *options, const opening *o)
+{
     int flags = fcntl(o->file, F_GETFL);
     if (options->buffered || flags < 0) {
         return;
@@ -459,7 +485,8 @@ static void direct_try(ckb_target *target, const ckb_target_options *options, co
 
 /* ---- state ---- */
 
-static int device_close(void *state) {
+static int device_close(void *state)
+{
     device *d = state;
     int status = close(d->file) == 0 || errno == EINTR ? CKB_OK : CKB_IO;
     pthread_mutex_destroy(&d->mutex);
@@ -469,7 +496,8 @@ static int device_close(void *state) {
     return status;
 }
 
-static int device_start(ckb_target *target, const opening *o) {
+static int device_start(ckb_target *target, const opening *o)
+{
     device *d = calloc(1, sizeof *d);
     ckb_geometry *geometry = &target->medium.geometry;
     if (d != NULL && target->direct) {
@@ -504,7 +532,8 @@ static int device_start(ckb_target *target, const opening *o) {
 }
 
 /* Removes an image that this open made, if the name still stands for it. */
-static void image_unmake(ckb_target *target, const opening *o) {
+static void image_unmake(ckb_target *target, const opening *o)
+{
     struct stat there;
     if (target->created && lstat(target->path, &there) == 0 && there.st_ino == o->inode &&
         there.st_dev == o->device) {
@@ -513,7 +542,8 @@ static void image_unmake(ckb_target *target, const opening *o) {
     target->created = false;
 }
 
-int ckb_os_device_open(ckb_target *target, const ckb_target_options *options) {
+int ckb_os_device_open(ckb_target *target, const ckb_target_options *options)
+{
     opening o = {.file = -1};
     int status = device_enter(target, options, &o);
     if (status == CKB_OK) {

@@ -75,7 +75,8 @@ typedef struct directory {
 } directory;
 
 static void note(directory *d, ckb_os_weight weight, const char *operation, uint32_t segment, uint64_t offset,
-                 const char *why) {
+                 const char *why)
+{
     char name[CKB_OS_NAME_BYTES];
     ckb_os_shown shown;
     ckb_os_segment_name(segment, name);
@@ -86,7 +87,8 @@ static void note(directory *d, ckb_os_weight weight, const char *operation, uint
 /* ---- descriptors ---- */
 
 /* Opens a segment file that is there. */
-static int segment_open(const directory *d, uint32_t segment, int *file) {
+static int segment_open(const directory *d, uint32_t segment, int *file)
+{
     char name[CKB_OS_NAME_BYTES];
     struct stat facts;
     ckb_os_segment_name(segment, name);
@@ -104,7 +106,8 @@ static int segment_open(const directory *d, uint32_t segment, int *file) {
 }
 
 /* Says once that room may be missing later. */
-static void unreserved_say(directory *d) {
+static void unreserved_say(directory *d)
+{
     pthread_mutex_lock(&d->mutex);
     if (!d->unreserved) {
         d->unreserved = true;
@@ -114,7 +117,8 @@ static void unreserved_say(directory *d) {
 }
 
 /* Gives an open segment file its size and space. */
-static int segment_reserve(directory *d, uint32_t segment, int file) {
+static int segment_reserve(directory *d, uint32_t segment, int file)
+{
     bool reserved = true;
     int error = ckb_os_reserve(file, d->segment_bytes, &reserved);
     if (error != 0) {
@@ -128,7 +132,8 @@ static int segment_reserve(directory *d, uint32_t segment, int file) {
 }
 
 /* Makes a segment file, whole or not at all. */
-static int segment_make(directory *d, uint32_t segment, int *file) {
+static int segment_make(directory *d, uint32_t segment, int *file)
+{
     char name[CKB_OS_NAME_BYTES];
     ckb_os_segment_name(segment, name);
     int error = ckb_os_make(d->file, name, file);
@@ -147,7 +152,8 @@ static int segment_make(directory *d, uint32_t segment, int *file) {
 
 /* ---- the cache ---- */
 
-static void slot_unpin(directory *d, slot *s) {
+static void slot_unpin(directory *d, slot *s)
+{
     atomic_fetch_sub(&s->word, 1);
     if (atomic_load(&d->waiting) != 0) {
         pthread_mutex_lock(&d->mutex);
@@ -157,7 +163,8 @@ static void slot_unpin(directory *d, slot *s) {
 }
 
 /* The slot of a segment, pinned, or null when it has none that is ready. Takes no lock. */
-static slot *slot_pin_open(directory *d, uint32_t segment) {
+static slot *slot_pin_open(directory *d, uint32_t segment)
+{
     uint8_t at = atomic_load(&d->slot_of[segment]);
     if (at == NO_SLOT) {
         return NULL;
@@ -180,7 +187,8 @@ static slot *slot_pin_open(directory *d, uint32_t segment) {
 
 /* Whether the hand of the clock passes over an open slot in this round: over recent ones once, and over
  * dirty ones twice, since closing them costs a sync. */
-static bool slot_spare(directory *d, slot *s, uint32_t round) {
+static bool slot_spare(directory *d, slot *s, uint32_t round)
+{
     bool recent = atomic_exchange(&s->recent, 0) != 0;
     bool dirty = (atomic_load(&d->flags[atomic_load(&s->segment)]) & SEGMENT_DIRTY) != 0;
     return round == 0 ? recent || dirty : round == 1 && dirty;
@@ -188,7 +196,8 @@ static bool slot_spare(directory *d, slot *s, uint32_t round) {
 
 /* Takes an empty slot, or one that can be closed, for this thread alone: marks it BUSY. Null: all are in
  * use. Called with the mutex. */
-static slot *slot_take(directory *d, bool only_open) {
+static slot *slot_take(directory *d, bool only_open)
+{
     for (uint32_t step = 0; step < 3 * d->slot_count; step++) {
         slot *s = &d->slots[d->hand];
         d->hand = (d->hand + 1) % d->slot_count;
@@ -203,7 +212,8 @@ static slot *slot_take(directory *d, bool only_open) {
 }
 
 /* Syncs a descriptor; a failure is remembered for the segment, since the system reports it only once. */
-static int segment_flush(directory *d, uint32_t segment, int file) {
+static int segment_flush(directory *d, uint32_t segment, int file)
+{
     atomic_fetch_and(&d->flags[segment], (uint8_t)~SEGMENT_DIRTY);
     int error = ckb_os_fdatasync(file);
     if (error != 0) {
@@ -214,7 +224,8 @@ static int segment_flush(directory *d, uint32_t segment, int file) {
 }
 
 /* Closes the file of a slot that slot_take gave. Called with the mutex, which is let go meanwhile. */
-static void slot_close(directory *d, slot *s) {
+static void slot_close(directory *d, slot *s)
+{
     uint32_t segment = atomic_load(&s->segment);
     pthread_mutex_unlock(&d->mutex);
     if ((atomic_load(&d->flags[segment]) & SEGMENT_DIRTY) != 0) {
@@ -231,7 +242,8 @@ static void slot_close(directory *d, slot *s) {
 }
 
 /* Opens a segment in an empty slot that slot_take gave; pinned on success. Mutex as above. */
-static int slot_fill(directory *d, slot *s, uint32_t segment, bool make) {
+static int slot_fill(directory *d, slot *s, uint32_t segment, bool make)
+{
     int file = -1;
     atomic_store(&s->segment, segment);
     atomic_store(&d->slot_of[segment], (uint8_t)(s - d->slots));
@@ -250,7 +262,8 @@ static int slot_fill(directory *d, slot *s, uint32_t segment, bool make) {
     return error;
 }
 
-static int slot_pin_slow(directory *d, uint32_t segment, bool make, slot **pinned) {
+static int slot_pin_slow(directory *d, uint32_t segment, bool make, slot **pinned)
+{
     bool shrunk = false;
     int error = 0;
     slot *s = NULL;
@@ -283,18 +296,21 @@ static int slot_pin_slow(directory *d, uint32_t segment, bool make, slot **pinne
     return error;
 }
 
-static int slot_pin(directory *d, uint32_t segment, bool make, slot **pinned) {
+static int slot_pin(directory *d, uint32_t segment, bool make, slot **pinned)
+{
     *pinned = slot_pin_open(d, segment);
     return *pinned != NULL ? 0 : slot_pin_slow(d, segment, make, pinned);
 }
 
 /* ---- the medium ---- */
 
-static bool holds(const directory *d, uint32_t segment, uint64_t offset, size_t length) {
+static bool holds(const directory *d, uint32_t segment, uint64_t offset, size_t length)
+{
     return segment < d->segment_count && length <= d->segment_bytes && offset <= d->segment_bytes - length;
 }
 
-static int directory_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length) {
+static int directory_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length)
+{
     directory *d = context;
     slot *s;
     size_t got = 0;
@@ -325,14 +341,15 @@ static int directory_read(void *context, uint32_t segment, uint64_t offset, void
 }
 
 /* The status of a change that failed. Only a full disk has an answer of its own. */
-static int change_failed(directory *d, const char *operation, uint32_t segment, uint64_t offset, int error) {
+static int change_failed(directory *d, const char *operation, uint32_t segment, uint64_t offset, int error)
+{
     bool full = ckb_os_status(error) == CKB_NOSPACE && error != ENOMEM;
     note(d, full ? CKB_OS_NO_SPACE : CKB_OS_ERROR, operation, segment, offset, ckb_os_error_text(error));
     return full ? CKB_NOSPACE : CKB_IO;
 }
 
-static int directory_write(void *context, uint32_t segment, uint64_t offset, const void *buffer,
-                           size_t length) {
+static int directory_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
+{
     directory *d = context;
     slot *s;
     if (!holds(d, segment, offset, length)) {
@@ -353,7 +370,8 @@ static int directory_write(void *context, uint32_t segment, uint64_t offset, con
     return error == 0 ? CKB_OK : change_failed(d, "write", segment, offset, error);
 }
 
-static int directory_erase(void *context, uint32_t segment) {
+static int directory_erase(void *context, uint32_t segment)
+{
     directory *d = context;
     slot *s;
     if (segment >= d->segment_count) {
@@ -380,7 +398,8 @@ static int directory_erase(void *context, uint32_t segment) {
 }
 
 /* Makes the directory entry of a new file durable, together with those of all files made before. */
-static int entry_flush(directory *d, uint32_t segment) {
+static int entry_flush(directory *d, uint32_t segment)
+{
     int error = 0;
     if (atomic_load(&d->made_at[segment]) <= atomic_load(&d->made_durable)) {
         return 0;
@@ -401,7 +420,8 @@ static int entry_flush(directory *d, uint32_t segment) {
     return error;
 }
 
-static int directory_sync(void *context, uint32_t segment) {
+static int directory_sync(void *context, uint32_t segment)
+{
     directory *d = context;
     slot *s;
     if (segment >= d->segment_count) {
@@ -428,7 +448,8 @@ static int directory_sync(void *context, uint32_t segment) {
 /* ---- opening ---- */
 
 /* Opens the directory; makes it when asked to and it is not there. */
-static int directory_enter(ckb_target *target, bool make, int *file) {
+static int directory_enter(ckb_target *target, bool make, int *file)
+{
     ckb_os_shown shown;
     struct stat facts;
     const char *name = ckb_os_show(target->path, &shown);
@@ -458,7 +479,8 @@ static int directory_enter(ckb_target *target, bool make, int *file) {
 }
 
 /* One attempt to lock. EAGAIN: the file was replaced meanwhile, try again. */
-static int lock_try(int directory_file, bool read_only, int *file, bool *made) {
+static int lock_try(int directory_file, bool read_only, int *file, bool *made)
+{
     struct stat ours, there;
     int flags = O_NOFOLLOW | O_NONBLOCK;
     int error = ckb_os_open(directory_file, CKB_OS_LOCK_NAME, flags | (read_only ? O_RDONLY : O_RDWR), 0, file);
@@ -486,7 +508,8 @@ static int lock_try(int directory_file, bool read_only, int *file, bool *made) {
     return error;
 }
 
-static int directory_lock(ckb_target *target, int directory_file, int *lock_file, bool *made) {
+static int directory_lock(ckb_target *target, int directory_file, int *lock_file, bool *made)
+{
     ckb_os_shown shown;
     const char *name = ckb_os_show(target->path, &shown);
     int error = EAGAIN;
@@ -514,7 +537,8 @@ static int directory_lock(ckb_target *target, int directory_file, int *lock_file
 
 /* What ckb_probe says about the file of a segment. */
 static int directory_probe(ckb_target *target, int directory_file, uint32_t segment, int *status,
-                           ckb_probe_info *info) {
+                           ckb_probe_info *info)
+{
     unsigned char bytes[CKB_PROBE_BYTES];
     char name[CKB_OS_NAME_BYTES];
     ckb_os_shown shown;
@@ -553,7 +577,8 @@ typedef struct contents {
 /* Looks at all segment files, and whether they may be opened with `mode` (R_OK, W_OK); with `remove` those
  * that do not fit are removed. */
 static int directory_scan(int directory_file, const ckb_geometry *geometry, int mode, bool remove,
-                          contents *found) {
+                          contents *found)
+{
     struct dirent *entry;
     int file = -1;
     memset(found, 0, sizeof *found);
@@ -594,7 +619,8 @@ static int directory_scan(int directory_file, const ckb_geometry *geometry, int 
 }
 
 /* Geometry and warnings of a directory that holds a volume. */
-static int existing_prepare(ckb_target *target, const ckb_target_options *options, int directory_file) {
+static int existing_prepare(ckb_target *target, const ckb_target_options *options, int directory_file)
+{
     contents found;
     ckb_os_shown shown;
     const char *name = ckb_os_show(target->path, &shown);
@@ -631,7 +657,8 @@ static int existing_prepare(ckb_target *target, const ckb_target_options *option
 }
 
 /* Geometry of a directory that gets a new volume, and the end of what does not fit it. */
-static int new_prepare(ckb_target *target, const ckb_target_options *options, int directory_file) {
+static int new_prepare(ckb_target *target, const ckb_target_options *options, int directory_file)
+{
     contents found;
     ckb_os_shown shown;
     uint64_t free_bytes = 0;
@@ -683,7 +710,8 @@ static int new_prepare(ckb_target *target, const ckb_target_options *options, in
     return CKB_OK;
 }
 
-static int directory_prepare(ckb_target *target, const ckb_target_options *options, int directory_file) {
+static int directory_prepare(ckb_target *target, const ckb_target_options *options, int directory_file)
+{
     int found[2];
     ckb_probe_info info[2];
     ckb_os_shown shown;
@@ -714,7 +742,8 @@ static int directory_prepare(ckb_target *target, const ckb_target_options *optio
 /* ---- state ---- */
 
 /* A quarter of what the process may have; the rest is the host program's. */
-static uint32_t slots_wanted(void) {
+static uint32_t slots_wanted(void)
+{
     struct rlimit limit;
     uint64_t quarter = SLOTS_MAX;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
@@ -723,7 +752,8 @@ static uint32_t slots_wanted(void) {
     return quarter < SLOTS_MIN ? SLOTS_MIN : quarter > SLOTS_MAX ? SLOTS_MAX : (uint32_t)quarter;
 }
 
-static void directory_free(directory *d) {
+static void directory_free(directory *d)
+{
     free(d->slots);
     free((void *)d->slot_of);
     free((void *)d->flags);
@@ -731,7 +761,8 @@ static void directory_free(directory *d) {
     free(d);
 }
 
-static int directory_close(void *state) {
+static int directory_close(void *state)
+{
     directory *d = state;
     int status = CKB_OK;
     for (uint32_t at = 0; at < d->slot_count; at++) {
@@ -750,7 +781,8 @@ static int directory_close(void *state) {
     return status;
 }
 
-static directory *directory_allocate(const ckb_target *target) {
+static directory *directory_allocate(const ckb_target *target)
+{
     uint32_t count = target->medium.geometry.segment_count;
     directory *d = calloc(1, sizeof *d);
     if (d == NULL) {
@@ -770,7 +802,8 @@ static directory *directory_allocate(const ckb_target *target) {
     return d;
 }
 
-static int directory_start(ckb_target *target, int directory_file, int lock_file) {
+static int directory_start(ckb_target *target, int directory_file, int lock_file)
+{
     directory *d = directory_allocate(target);
     if (d == NULL) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "out of memory for %lu segments",
@@ -802,7 +835,8 @@ static int directory_start(ckb_target *target, int directory_file, int lock_file
     return CKB_OK;
 }
 
-int ckb_os_directory_open(ckb_target *target, const ckb_target_options *options) {
+int ckb_os_directory_open(ckb_target *target, const ckb_target_options *options)
+{
     int directory_file = -1, lock_file = -1;
     bool lock_made = false;
     int status = directory_enter(target, options->create, &directory_file);

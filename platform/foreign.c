@@ -76,7 +76,8 @@ static const signature signatures[] = {
 };
 
 /* ZFS writes its magic into a ring of uberblocks in the second half of each label. */
-static bool zfs_at(const unsigned char *head, size_t bytes) {
+static bool zfs_at(const unsigned char *head, size_t bytes)
+{
     for (size_t at = 131072; at + 8 <= bytes && at < 262144; at += 1024) {
         if (memcmp(head + at, "\x0C\xB1\xBA\0\0\0\0\0", 8) == 0 ||
             memcmp(head + at, "\0\0\0\0\0\xBA\xB1\x0C", 8) == 0) {
@@ -86,7 +87,8 @@ static bool zfs_at(const unsigned char *head, size_t bytes) {
     return false;
 }
 
-static const char *head_signature(const unsigned char *head, size_t bytes) {
+static const char *head_signature(const unsigned char *head, size_t bytes)
+{
     for (size_t at = 0; at < sizeof signatures / sizeof signatures[0]; at++) {
         const signature *s = &signatures[at];
         if (s->offset + (size_t)s->length <= bytes && memcmp(head + s->offset, s->bytes, s->length) == 0) {
@@ -97,7 +99,8 @@ static const char *head_signature(const unsigned char *head, size_t bytes) {
 }
 
 /* Signatures that are found from the end. */
-static const char *tail_signature(const unsigned char *tail, size_t bytes, uint64_t size_bytes) {
+static const char *tail_signature(const unsigned char *tail, size_t bytes, uint64_t size_bytes)
+{
     const uint64_t tail_at = size_bytes - bytes;
     const uint64_t raid_old = (size_bytes & ~(uint64_t)65535) - 65536; /* format 0.90 */
     const uint64_t raid_end = (size_bytes / 512 - 16) / 8 * 8 * 512;   /* format 1.0 */
@@ -118,7 +121,8 @@ static const char *tail_signature(const unsigned char *tail, size_t bytes, uint6
 }
 
 /* The first byte that is not blank: neither all zero nor all 0xFF. `bytes` when there is none. */
-static size_t blank_until(const unsigned char *head, size_t bytes) {
+static size_t blank_until(const unsigned char *head, size_t bytes)
+{
     unsigned char blank = bytes != 0 && head[0] == 0xFF ? 0xFF : 0;
     size_t at = 0;
     while (at < bytes && head[at] == blank) {
@@ -129,7 +133,8 @@ static size_t blank_until(const unsigned char *head, size_t bytes) {
 
 /* ---- sysfs ---- */
 
-static bool directory_has_entries(const char *path) {
+static bool directory_has_entries(const char *path)
+{
     DIR *list = opendir(path);
     struct dirent *entry;
     bool found = false;
@@ -144,7 +149,8 @@ static bool directory_has_entries(const char *path) {
 }
 
 /* Where the device number "MAJOR:MINOR" is mounted. Reads mountinfo, whose third field it is. */
-static bool mounted_at(const char *number, char place[CKB_WARNING_BYTES]) {
+static bool mounted_at(const char *number, char place[CKB_WARNING_BYTES])
+{
     FILE *list = fopen("/proc/self/mountinfo", "re");
     char line[2048], device[32], mount_point[1024];
     bool found = false;
@@ -162,7 +168,8 @@ static bool mounted_at(const char *number, char place[CKB_WARNING_BYTES]) {
 }
 
 /* Whether one device (a disk or one of its partitions) is mounted or has something stacked on it. */
-static bool one_in_use(const char *sysfs, const char *number, char why[CKB_WARNING_BYTES]) {
+static bool one_in_use(const char *sysfs, const char *number, char why[CKB_WARNING_BYTES])
+{
     char place[CKB_WARNING_BYTES], holders[512];
     if (mounted_at(number, place)) {
         ckb_os_text(why, CKB_WARNING_BYTES, "mounted on %.280s", place);
@@ -178,7 +185,8 @@ static bool one_in_use(const char *sysfs, const char *number, char why[CKB_WARNI
 
 /* Calls for each partition of a disk until one returns true. */
 static bool partitions_any(const char *sysfs, bool (*look)(const char *sysfs, const char *number, char *why),
-                           char *name, size_t name_bytes, char *why) {
+                           char *name, size_t name_bytes, char *why)
+{
     DIR *list = opendir(sysfs);
     struct dirent *entry;
     bool found = false;
@@ -203,12 +211,14 @@ static bool partitions_any(const char *sysfs, bool (*look)(const char *sysfs, co
     return found;
 }
 
-static void sysfs_path(dev_t device, char path[64], char number[32]) {
+static void sysfs_path(dev_t device, char path[64], char number[32])
+{
     ckb_os_text(number, 32, "%u:%u", major(device), minor(device));
     ckb_os_text(path, 64, "/sys/dev/block/%u:%u", major(device), minor(device));
 }
 
-int ckb_os_device_in_use(ckb_target *target, dev_t device) {
+int ckb_os_device_in_use(ckb_target *target, dev_t device)
+{
     char sysfs[64], number[32], partition[64], why[CKB_WARNING_BYTES];
     ckb_os_shown shown;
     sysfs_path(device, sysfs, number);
@@ -227,7 +237,8 @@ int ckb_os_device_in_use(ckb_target *target, dev_t device) {
 /* ---- content ---- */
 
 /* Reads a range whole into memory from aligned_alloc, as O_DIRECT wants it. Null: it could not be read. */
-static unsigned char *range_read(int file, uint64_t offset, size_t bytes) {
+static unsigned char *range_read(int file, uint64_t offset, size_t bytes)
+{
     size_t got = 0;
     size_t room = (bytes + 4095) / 4096 * 4096;
     unsigned char *range = aligned_alloc(4096, room != 0 ? room : 4096);
@@ -238,7 +249,8 @@ static unsigned char *range_read(int file, uint64_t offset, size_t bytes) {
     return range;
 }
 
-static const char *content_find(int file, uint64_t size_bytes, size_t *foreign_at) {
+static const char *content_find(int file, uint64_t size_bytes, size_t *foreign_at)
+{
     size_t head_bytes = size_bytes < HEAD_BYTES ? (size_t)size_bytes : HEAD_BYTES;
     size_t tail_bytes = size_bytes < TAIL_BYTES ? (size_t)size_bytes : TAIL_BYTES;
     unsigned char *head = range_read(file, 0, head_bytes);
@@ -260,7 +272,8 @@ static const char *content_find(int file, uint64_t size_bytes, size_t *foreign_a
     return name;
 }
 
-int ckb_os_foreign(ckb_target *target, int file, uint64_t size_bytes, dev_t device) {
+int ckb_os_foreign(ckb_target *target, int file, uint64_t size_bytes, dev_t device)
+{
     char sysfs[64], number[32], partition[64], why[CKB_WARNING_BYTES];
     ckb_os_shown shown;
     size_t foreign_at = 0;

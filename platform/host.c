@@ -17,7 +17,8 @@
 
 /* ---- clock and threads ---- */
 
-uint64_t ckb_host_clock_ns(void) {
+uint64_t ckb_host_clock_ns(void)
+{
     static _Thread_local uint64_t last_ns; /* per thread: a shared one would be a bottleneck of its own */
     struct timespec now;
     uint64_t now_ns = last_ns;
@@ -30,32 +31,37 @@ uint64_t ckb_host_clock_ns(void) {
     return last_ns;
 }
 
-void ckb_host_sleep_ns(uint64_t duration_ns) {
+void ckb_host_sleep_ns(uint64_t duration_ns)
+{
     struct timespec rest = {.tv_sec = (time_t)(duration_ns / 1000000000u),
                             .tv_nsec = (long)(duration_ns % 1000000000u)};
     while (nanosleep(&rest, &rest) != 0 && errno == EINTR) {
     }
 }
 
-static void *thread_main(void *context) {
+static void *thread_main(void *context)
+{
     ckb_host_thread *thread = context;
     thread->run(thread->context);
     return NULL;
 }
 
-int ckb_host_thread_start(ckb_host_thread *thread, void (*run)(void *context), void *context) {
+int ckb_host_thread_start(ckb_host_thread *thread, void (*run)(void *context), void *context)
+{
     thread->run = run;
     thread->context = context;
     return pthread_create(&thread->id, NULL, thread_main, thread) == 0 ? CKB_OK : CKB_NOSPACE;
 }
 
-int ckb_host_thread_join(ckb_host_thread *thread) {
+int ckb_host_thread_join(ckb_host_thread *thread)
+{
     return pthread_join(thread->id, NULL) == 0 ? CKB_OK : CKB_INVALID;
 }
 
 /* ---- machine ---- */
 
-int ckb_host_free_bytes(const char *path, uint64_t *bytes) {
+int ckb_host_free_bytes(const char *path, uint64_t *bytes)
+{
     struct statvfs facts;
     int result;
     do {
@@ -70,7 +76,8 @@ int ckb_host_free_bytes(const char *path, uint64_t *bytes) {
 }
 
 /* The value behind "name" and a colon in a file of such lines, without blanks before it. */
-static bool value_find(const char *path, const char *name, char *value, size_t bytes) {
+static bool value_find(const char *path, const char *name, char *value, size_t bytes)
+{
     FILE *list = fopen(path, "re");
     char line[512];
     bool found = false;
@@ -92,7 +99,8 @@ static bool value_find(const char *path, const char *name, char *value, size_t b
     return found;
 }
 
-static uint64_t memory_value(const char *name) {
+static uint64_t memory_value(const char *name)
+{
     char text[64];
     uint64_t kibibytes = 0;
     if (!value_find("/proc/meminfo", name, text, sizeof text)) {
@@ -102,7 +110,8 @@ static uint64_t memory_value(const char *name) {
     return ckb_parse_size(text, &kibibytes) == CKB_OK ? kibibytes * 1024 : 0;
 }
 
-static uint32_t cores_count(void) {
+static uint32_t cores_count(void)
+{
     cpu_set_t set;
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
@@ -112,7 +121,8 @@ static uint32_t cores_count(void) {
     return online > 0 ? (uint32_t)online : 0;
 }
 
-static void machine_read(ckb_host_facts *facts) {
+static void machine_read(ckb_host_facts *facts)
+{
     struct utsname name;
     if (uname(&name) == 0) {
         ckb_os_text(facts->kernel, sizeof facts->kernel, "%.60s %.60s %.30s", name.sysname, name.release,
@@ -130,7 +140,8 @@ static void machine_read(ckb_host_facts *facts) {
 /* ---- storage ---- */
 
 /* mountinfo writes blanks as \040 and so on. */
-static void unescape(char *text) {
+static void unescape(char *text)
+{
     char *to = text;
     for (const char *from = text; *from != '\0'; to++) {
         if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] != '\0' && from[3] != '\0') {
@@ -144,7 +155,8 @@ static void unescape(char *text) {
 }
 
 /* The mount whose device number is that of the file. The last one wins: it lies on top. */
-static void mount_read(ckb_host_facts *facts) {
+static void mount_read(ckb_host_facts *facts)
+{
     FILE *list = fopen("/proc/self/mountinfo", "re");
     char line[4096];
     if (list == NULL) {
@@ -165,7 +177,8 @@ static void mount_read(ckb_host_facts *facts) {
     fclose(list);
 }
 
-static uint32_t number_read(const char *path) {
+static uint32_t number_read(const char *path)
+{
     char text[32];
     uint64_t value = 0;
     bool good =
@@ -174,7 +187,8 @@ static uint32_t number_read(const char *path) {
 }
 
 /* "[mq-deadline] kyber none" becomes "mq-deadline". */
-static void chosen_keep(char *text) {
+static void chosen_keep(char *text)
+{
     char *open = strchr(text, '[');
     char *close = open == NULL ? NULL : strchr(open, ']');
     if (close != NULL) {
@@ -184,7 +198,8 @@ static void chosen_keep(char *text) {
 }
 
 /* The queue belongs to the disk; for a partition it is one level up. */
-static void queue_read(ckb_host_facts *facts) {
+static void queue_read(ckb_host_facts *facts)
+{
     char base[64], path[192], link[512];
     ckb_os_text(base, sizeof base, "/sys/dev/block/%s", facts->device_number);
     ssize_t length = readlink(base, link, sizeof link - 1);
@@ -209,7 +224,8 @@ static void queue_read(ckb_host_facts *facts) {
     facts->rotational = number_read(path) == 1;
 }
 
-void ckb_host_facts_read(const char *path, ckb_host_facts *facts) {
+void ckb_host_facts_read(const char *path, ckb_host_facts *facts)
+{
     struct stat place;
     memset(facts, 0, sizeof *facts);
     machine_read(facts);
@@ -226,7 +242,8 @@ void ckb_host_facts_read(const char *path, ckb_host_facts *facts) {
     queue_read(facts);
 }
 
-void ckb_host_warn(const ckb_host_facts *facts, uint64_t data_bytes, uint32_t threads, ckb_warnings *warnings) {
+void ckb_host_warn(const ckb_host_facts *facts, uint64_t data_bytes, uint32_t threads, ckb_warnings *warnings)
+{
     char data[32], memory[32];
     bool in_memory = strcmp(facts->file_system, "tmpfs") == 0 || strcmp(facts->file_system, "ramfs") == 0;
     if (in_memory) {

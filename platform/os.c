@@ -19,20 +19,23 @@ _Static_assert(sizeof(off_t) == 8, "files above 2 GiB need a 64-bit off_t");
 
 /* ---- messages ---- */
 
-static void text_fill(char *text, size_t bytes, const char *format, va_list values) {
+static void text_fill(char *text, size_t bytes, const char *format, va_list values)
+{
     if (vsnprintf(text, bytes, format, values) < 0) {
         text[0] = '\0';
     }
 }
 
-void ckb_os_text(char *text, size_t bytes, const char *format, ...) {
+void ckb_os_text(char *text, size_t bytes, const char *format, ...)
+{
     va_list values;
     va_start(values, format);
     text_fill(text, bytes, format, values);
     va_end(values);
 }
 
-void ckb_os_warn(ckb_warnings *warnings, const char *format, ...) {
+void ckb_os_warn(ckb_warnings *warnings, const char *format, ...)
+{
     if (warnings->count >= CKB_WARNING_COUNT) {
         return;
     }
@@ -43,7 +46,8 @@ void ckb_os_warn(ckb_warnings *warnings, const char *format, ...) {
     warnings->count++;
 }
 
-void ckb_os_failure_note(ckb_os_failure *failure, ckb_os_weight weight, const char *format, ...) {
+void ckb_os_failure_note(ckb_os_failure *failure, ckb_os_weight weight, const char *format, ...)
+{
     pthread_mutex_lock(&failure->mutex);
     if (weight > failure->weight) {
         va_list values;
@@ -56,7 +60,8 @@ void ckb_os_failure_note(ckb_os_failure *failure, ckb_os_weight weight, const ch
 }
 
 /* Not strerror: its text depends on the locale, and it is not safe in threads everywhere. */
-const char *ckb_os_error_text(int error) {
+const char *ckb_os_error_text(int error)
+{
     static const struct {
         int error;
         const char *text;
@@ -100,7 +105,8 @@ const char *ckb_os_error_text(int error) {
     return "unexpected system error";
 }
 
-const char *ckb_os_show(const char *path, ckb_os_shown *shown) {
+const char *ckb_os_show(const char *path, ckb_os_shown *shown)
+{
     size_t length = strlen(path);
     size_t room = sizeof shown->text - 1;
     if (length <= room) {
@@ -112,7 +118,8 @@ const char *ckb_os_show(const char *path, ckb_os_shown *shown) {
     return shown->text;
 }
 
-int ckb_os_status(int error) {
+int ckb_os_status(int error)
+{
     switch (error) {
     case 0:
         return CKB_OK;
@@ -145,7 +152,8 @@ int ckb_os_status(int error) {
 
 /* ---- transfers ---- */
 
-int ckb_os_read(int file, void *buffer, size_t length, uint64_t offset, size_t *got) {
+int ckb_os_read(int file, void *buffer, size_t length, uint64_t offset, size_t *got)
+{
     unsigned char *to = buffer;
     size_t done = 0;
     while (done < length) {
@@ -165,7 +173,8 @@ int ckb_os_read(int file, void *buffer, size_t length, uint64_t offset, size_t *
     return 0;
 }
 
-int ckb_os_write(int file, const void *buffer, size_t length, uint64_t offset) {
+int ckb_os_write(int file, const void *buffer, size_t length, uint64_t offset)
+{
     const unsigned char *from = buffer;
     size_t done = 0;
     while (done < length) {
@@ -184,7 +193,8 @@ int ckb_os_write(int file, const void *buffer, size_t length, uint64_t offset) {
     return 0;
 }
 
-int ckb_os_fdatasync(int file) {
+int ckb_os_fdatasync(int file)
+{
     int result;
     do {
         result = fdatasync(file);
@@ -192,7 +202,8 @@ int ckb_os_fdatasync(int file) {
     return result == 0 ? 0 : errno;
 }
 
-int ckb_os_fsync_directory(int directory) {
+int ckb_os_fsync_directory(int directory)
+{
     int result;
     do {
         result = fsync(directory);
@@ -201,7 +212,8 @@ int ckb_os_fsync_directory(int directory) {
     return result == 0 || errno == EINVAL ? 0 : errno;
 }
 
-int ckb_os_open(int directory, const char *name, int flags, mode_t mode, int *file) {
+int ckb_os_open(int directory, const char *name, int flags, mode_t mode, int *file)
+{
     int result;
     do {
         result = openat(directory, name, flags | O_CLOEXEC, mode);
@@ -213,7 +225,8 @@ int ckb_os_open(int directory, const char *name, int flags, mode_t mode, int *fi
     return 0;
 }
 
-int ckb_os_make(int directory, const char *name, int *file) {
+int ckb_os_make(int directory, const char *name, int *file)
+{
     struct stat facts;
     int error = ckb_os_open(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK, 0600, file);
     if (error != 0) {
@@ -231,7 +244,8 @@ int ckb_os_make(int directory, const char *name, int *file) {
 /* ---- reservation ---- */
 
 /* The slow way to reserve, and the proof that there is room: write all of it. */
-static int reserve_by_writing(int file, uint64_t from, uint64_t bytes) {
+static int reserve_by_writing(int file, uint64_t from, uint64_t bytes)
+{
     static const unsigned char zeros[65536];
     for (uint64_t at = from; at < bytes; at += sizeof zeros) {
         uint64_t rest = bytes - at;
@@ -244,7 +258,8 @@ static int reserve_by_writing(int file, uint64_t from, uint64_t bytes) {
     return 0;
 }
 
-static int set_size(int file, uint64_t bytes) {
+static int set_size(int file, uint64_t bytes)
+{
     int result;
     do {
         result = ftruncate(file, (off_t)bytes);
@@ -254,7 +269,8 @@ static int set_size(int file, uint64_t bytes) {
 
 /* Some file systems answer ENOSPC to a reservation although there is room (a copy-on-write one counts
  * differently). Only when they report much more than is asked for, a plain write may have the last word. */
-static bool claims_room(int file, uint64_t bytes) {
+static bool claims_room(int file, uint64_t bytes)
+{
     struct statvfs facts;
     if (fstatvfs(file, &facts) != 0) {
         return false;
@@ -263,7 +279,8 @@ static bool claims_room(int file, uint64_t bytes) {
     return facts.f_bavail / 2 >= bytes / block + 1;
 }
 
-int ckb_os_reserve(int file, uint64_t bytes, bool *reserved) {
+int ckb_os_reserve(int file, uint64_t bytes, bool *reserved)
+{
     struct stat facts;
     int error = 0;
     *reserved = true;
@@ -291,7 +308,8 @@ int ckb_os_reserve(int file, uint64_t bytes, bool *reserved) {
     return error;
 }
 
-int ckb_os_lock(int file, bool shared) {
+int ckb_os_lock(int file, bool shared)
+{
     int result;
     do {
         result = flock(file, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB);
@@ -302,7 +320,8 @@ int ckb_os_lock(int file, bool shared) {
 #define TMPFS 0x01021994u
 #define RAMFS 0x858458F6u
 
-const char *ckb_os_sync_kind(int file) {
+const char *ckb_os_sync_kind(int file)
+{
     struct statfs facts;
     if (fstatfs(file, &facts) == 0 && ((uint32_t)facts.f_type == TMPFS || (uint32_t)facts.f_type == RAMFS)) {
         return "none (tmpfs)";
@@ -310,7 +329,8 @@ const char *ckb_os_sync_kind(int file) {
     return "fdatasync";
 }
 
-uint64_t ckb_os_file_limit(void) {
+uint64_t ckb_os_file_limit(void)
+{
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
         return UINT64_MAX;
@@ -318,7 +338,8 @@ uint64_t ckb_os_file_limit(void) {
     return limit.rlim_cur;
 }
 
-bool ckb_os_line(const char *path, char *text, size_t bytes) {
+bool ckb_os_line(const char *path, char *text, size_t bytes)
+{
     int file = -1;
     size_t got = 0;
     text[0] = '\0';
@@ -337,7 +358,8 @@ bool ckb_os_line(const char *path, char *text, size_t bytes) {
 
 /* ---- random bytes and volume ids ---- */
 
-static int random_from_device(unsigned char *to, size_t length) {
+static int random_from_device(unsigned char *to, size_t length)
+{
     int file = -1;
     if (ckb_os_open(AT_FDCWD, "/dev/urandom", O_RDONLY, 0, &file) != 0) {
         return CKB_IO;
@@ -356,7 +378,8 @@ static int random_from_device(unsigned char *to, size_t length) {
     return status;
 }
 
-int ckb_random(void *bytes, size_t length) {
+int ckb_random(void *bytes, size_t length)
+{
     unsigned char *to = bytes;
     size_t done = 0;
     while (done < length) {
@@ -372,7 +395,8 @@ int ckb_random(void *bytes, size_t length) {
 
 static const uint8_t scratch_mark[8] = {'c', 'k', 'b', 's', 'c', 'r', 't', 'h'};
 
-int ckb_volume_id_make(uint8_t volume_id[16], bool scratch) {
+int ckb_volume_id_make(uint8_t volume_id[16], bool scratch)
+{
     int status = ckb_random(volume_id, 16);
     if (status != CKB_OK) {
         return status;
@@ -386,17 +410,20 @@ int ckb_volume_id_make(uint8_t volume_id[16], bool scratch) {
     return CKB_OK;
 }
 
-bool ckb_volume_id_is_scratch(const uint8_t volume_id[16]) {
+bool ckb_volume_id_is_scratch(const uint8_t volume_id[16])
+{
     return memcmp(volume_id, scratch_mark, sizeof scratch_mark) == 0;
 }
 
 /* ---- names of a volume's files ---- */
 
-void ckb_os_segment_name(uint32_t segment, char name[CKB_OS_NAME_BYTES]) {
+void ckb_os_segment_name(uint32_t segment, char name[CKB_OS_NAME_BYTES])
+{
     snprintf(name, CKB_OS_NAME_BYTES, "segment-%08lu", (unsigned long)segment);
 }
 
-bool ckb_os_segment_number(const char *name, uint32_t *segment) {
+bool ckb_os_segment_number(const char *name, uint32_t *segment)
+{
     uint64_t number = 0;
     if (strncmp(name, "segment-", 8) != 0 || name[8] == '\0') {
         return false;

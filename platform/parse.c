@@ -7,7 +7,8 @@
 #include "os.h"
 
 /* Reads digits from *text on. CKB_INVALID: there is none. */
-static int digits_read(const char **text, uint64_t *value) {
+static int digits_read(const char **text, uint64_t *value)
+{
     const char *at = *text;
     uint64_t sum = 0;
     bool too_big = false;
@@ -26,7 +27,8 @@ static int digits_read(const char **text, uint64_t *value) {
 }
 
 /* The power of two of a size suffix, or -1. */
-static int suffix_shift(const char *suffix) {
+static int suffix_shift(const char *suffix)
+{
     int shift = 0;
     switch (*suffix) {
     case 'k':
@@ -56,7 +58,8 @@ static int suffix_shift(const char *suffix) {
     return known ? shift : -1;
 }
 
-int ckb_parse_size(const char *text, uint64_t *bytes) {
+int ckb_parse_size(const char *text, uint64_t *bytes)
+{
     uint64_t value = 0;
     int status = digits_read(&text, &value);
     int shift = suffix_shift(text);
@@ -71,7 +74,8 @@ int ckb_parse_size(const char *text, uint64_t *bytes) {
 }
 
 /* Nanoseconds in a unit, 0 when there is no such unit. */
-static uint64_t unit_ns(const char *unit) {
+static uint64_t unit_ns(const char *unit)
+{
     static const struct {
         const char *name;
         uint64_t ns;
@@ -86,7 +90,8 @@ static uint64_t unit_ns(const char *unit) {
     return 0;
 }
 
-int ckb_parse_duration(const char *text, uint64_t *duration_ns) {
+int ckb_parse_duration(const char *text, uint64_t *duration_ns)
+{
     uint64_t whole = 0;
     if (strcmp(text, "0") == 0) {
         *duration_ns = 0;
@@ -119,7 +124,8 @@ int ckb_parse_duration(const char *text, uint64_t *duration_ns) {
     return CKB_OK;
 }
 
-const char *ckb_size_text(uint64_t bytes, char *text, size_t room) {
+const char *ckb_size_text(uint64_t bytes, char *text, size_t room)
+{
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     size_t unit = 0;
     while (unit < 4 && bytes != 0 && bytes % 1024 == 0) {

@@ -13,14 +13,16 @@
 
 static unsigned char flash[FLASH_SEGMENT_COUNT][FLASH_SEGMENT_BYTES];
 
-static bool flash_holds(uint32_t segment, uint64_t offset, size_t length) {
+static bool flash_holds(uint32_t segment, uint64_t offset, size_t length)
+{
     return segment < FLASH_SEGMENT_COUNT && length <= FLASH_SEGMENT_BYTES &&
            offset <= FLASH_SEGMENT_BYTES - length;
 }
 
 /* Step 2: read. All of `length` or an error. An uncorrectable ECC error is CKB_CORRUPT, a bus that does not
  * answer is CKB_IO: the first says something about the data, the second does not. */
-static int port_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length) {
+static int port_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length)
+{
     unsigned char *to = buffer;
     (void)context; /* your driver's handle, if it has one */
     if (!flash_holds(segment, offset, length)) {
@@ -34,7 +36,8 @@ static int port_read(void *context, uint32_t segment, uint64_t offset, void *buf
 
 /* Step 3: write. `offset` and `length` are multiples of the write unit. Return when the chip has finished,
  * or, if it may go on by itself, at the latest in port_sync. */
-static int port_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length) {
+static int port_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
+{
     const unsigned char *from = buffer;
     (void)context;
     if (!flash_holds(segment, offset, length) || offset % FLASH_WRITE_UNIT != 0 ||
@@ -53,7 +56,8 @@ static int port_write(void *context, uint32_t segment, uint64_t offset, const vo
 
 /* Step 4: erase. Afterwards the segment can be written from its start. A block that has worn out is
  * CKB_CORRUPT, and will not be used again. On media that need no erase this returns CKB_OK at once. */
-static int port_erase(void *context, uint32_t segment) {
+static int port_erase(void *context, uint32_t segment)
+{
     (void)context;
     if (segment >= FLASH_SEGMENT_COUNT) {
         return CKB_INVALID;
@@ -66,13 +70,15 @@ static int port_erase(void *context, uint32_t segment) {
 
 /* Step 5: sync. When it returns CKB_OK, everything written to and erased in this segment must survive power
  * loss: wait for the chip, flush caches. Here a write is final when it returns, so nothing is left. */
-static int port_sync(void *context, uint32_t segment) {
+static int port_sync(void *context, uint32_t segment)
+{
     (void)context;
     return segment < FLASH_SEGMENT_COUNT ? CKB_OK : CKB_INVALID;
 }
 
 /* Step 6: hand it over. Set capabilities only when you are sure; 0 is always correct. */
-void ckb_port_medium(ckb_medium *medium) {
+void ckb_port_medium(ckb_medium *medium)
+{
     *medium = (ckb_medium){
         .context = 0,
         .geometry = {.segment_bytes = FLASH_SEGMENT_BYTES,

@@ -5,16 +5,19 @@
 void *memcpy(void *restrict to, const void *restrict from, size_t length);
 
 /* A range outside the medium is a defect of the caller's; saying so is cheaper than a crash. */
-static bool ram_holds(const ckb_ram *ram, uint32_t segment, uint64_t offset, size_t length) {
+static bool ram_holds(const ckb_ram *ram, uint32_t segment, uint64_t offset, size_t length)
+{
     return segment < ram->segment_count && length <= ram->segment_bytes &&
            offset <= ram->segment_bytes - length;
 }
 
-static unsigned char *ram_at(const ckb_ram *ram, uint32_t segment, uint64_t offset) {
+static unsigned char *ram_at(const ckb_ram *ram, uint32_t segment, uint64_t offset)
+{
     return ram->memory + (size_t)(segment * ram->segment_bytes + offset);
 }
 
-static int ram_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length) {
+static int ram_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length)
+{
     const ckb_ram *ram = context;
     if (!ram_holds(ram, segment, offset, length)) {
         return CKB_INVALID;
@@ -23,7 +26,8 @@ static int ram_read(void *context, uint32_t segment, uint64_t offset, void *buff
     return CKB_OK;
 }
 
-static int ram_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length) {
+static int ram_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
+{
     const ckb_ram *ram = context;
     if (!ram_holds(ram, segment, offset, length)) {
         return CKB_INVALID;
@@ -33,19 +37,22 @@ static int ram_write(void *context, uint32_t segment, uint64_t offset, const voi
 }
 
 /* Nothing to do: memory can be written again, and stale content is allowed. */
-static int ram_erase(void *context, uint32_t segment) {
+static int ram_erase(void *context, uint32_t segment)
+{
     const ckb_ram *ram = context;
     return segment < ram->segment_count ? CKB_OK : CKB_INVALID;
 }
 
 /* Memory survives exactly as long as its owner wants; there is nothing below to flush to. */
-static int ram_sync(void *context, uint32_t segment) {
+static int ram_sync(void *context, uint32_t segment)
+{
     const ckb_ram *ram = context;
     return segment < ram->segment_count ? CKB_OK : CKB_INVALID;
 }
 
 int ckb_ram_medium(ckb_ram *ram, ckb_medium *medium, void *memory, size_t bytes, uint64_t segment_bytes,
-                   uint32_t write_unit) {
+                   uint32_t write_unit)
+{
     bool unit_good = write_unit >= 8 && write_unit <= 65536 && (write_unit & (write_unit - 1)) == 0;
     if (!unit_good || segment_bytes == 0 || segment_bytes % write_unit != 0 || segment_bytes > bytes) {
         return CKB_INVALID;

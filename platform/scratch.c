@@ -18,18 +18,21 @@
 #define ATTEMPTS 16u
 static const char mark_text[] = "chunkbench scratch directory: may be removed when no chunkbench runs\n";
 
-static int refuse(char error[CKB_ERROR_BYTES], const char *path, int status, const char *what) {
+static int refuse(char error[CKB_ERROR_BYTES], const char *path, int status, const char *what)
+{
     ckb_os_shown shown;
     ckb_os_text(error, CKB_ERROR_BYTES, "%s: %s", ckb_os_show(path, &shown), what);
     return status;
 }
 
-static int refuse_error(char error[CKB_ERROR_BYTES], const char *path, int number) {
+static int refuse_error(char error[CKB_ERROR_BYTES], const char *path, int number)
+{
     return refuse(error, path, ckb_os_status(number), ckb_os_error_text(number));
 }
 
 /* Opens and locks the mark of a directory. 0, ENOENT, EWOULDBLOCK, EINVAL: not a mark, or another errno. */
-static int mark_lock(int directory, int *mark) {
+static int mark_lock(int directory, int *mark)
+{
     char text[sizeof mark_text];
     size_t got = 0;
     struct stat facts;
@@ -52,7 +55,8 @@ static int mark_lock(int directory, int *mark) {
     return error;
 }
 
-static int mark_make(int directory, int *mark) {
+static int mark_make(int directory, int *mark)
+{
     int error = ckb_os_make(directory, CKB_OS_MARK_NAME, mark);
     if (error != 0) {
         return error;
@@ -71,7 +75,8 @@ static int mark_make(int directory, int *mark) {
 
 /* Calls `each` for every entry but "." and ".." until it returns non-zero, which is returned. */
 static int entries_each(int directory, int (*each)(int directory, const char *name, void *context),
-                        void *context) {
+                        void *context)
+{
     struct dirent *entry;
     int file = -1;
     int result = ckb_os_open(directory, ".", O_RDONLY | O_DIRECTORY, 0, &file);
@@ -94,7 +99,8 @@ static int entries_each(int directory, int (*each)(int directory, const char *na
 }
 
 /* A regular file with a name that volumes use; a link is not. */
-static bool ours(int directory, const char *name) {
+static bool ours(int directory, const char *name)
+{
     struct stat facts;
     uint32_t segment;
     bool known = ckb_os_segment_number(name, &segment) || strcmp(name, CKB_OS_LOCK_NAME) == 0 ||
@@ -102,7 +108,8 @@ static bool ours(int directory, const char *name) {
     return known && fstatat(directory, name, &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode);
 }
 
-static int stranger_find(int directory, const char *name, void *context) {
+static int stranger_find(int directory, const char *name, void *context)
+{
     char *stranger = context;
     if (ours(directory, name)) {
         return 0;
@@ -113,7 +120,8 @@ static int stranger_find(int directory, const char *name, void *context) {
 
 /* Removes a file of a volume, but not the mark: it goes last, so that a removal that was stopped is
  * recognized. */
-static int volume_file_remove(int directory, const char *name, void *context) {
+static int volume_file_remove(int directory, const char *name, void *context)
+{
     (void)context;
     if (!ours(directory, name) || strcmp(name, CKB_OS_MARK_NAME) == 0) {
         return 0;
@@ -123,7 +131,8 @@ static int volume_file_remove(int directory, const char *name, void *context) {
 
 /* ---- what killed runs left ---- */
 
-static int abandoned_remove(int parent, const char *name, void *context) {
+static int abandoned_remove(int parent, const char *name, void *context)
+{
     int directory = -1, mark = -1;
     (void)context;
     if (strncmp(name, PREFIX, sizeof PREFIX - 1) != 0 ||
@@ -143,7 +152,8 @@ static int abandoned_remove(int parent, const char *name, void *context) {
 
 /* ---- making ---- */
 
-static int parent_open(const char *directory, int *parent, char error[CKB_ERROR_BYTES]) {
+static int parent_open(const char *directory, int *parent, char error[CKB_ERROR_BYTES])
+{
     *parent = -1;
     if (strlen(directory) + 64 >= CKB_PATH_BYTES) {
         return refuse(error, directory, CKB_INVALID, "path too long for a scratch directory in it");
@@ -152,7 +162,8 @@ static int parent_open(const char *directory, int *parent, char error[CKB_ERROR_
     return number == 0 ? CKB_OK : refuse_error(error, directory, number);
 }
 
-static int name_make(char name[64]) {
+static int name_make(char name[64])
+{
     unsigned char random[8];
     int status = ckb_random(random, sizeof random);
     size_t at = sizeof PREFIX - 1;
@@ -166,7 +177,8 @@ static int name_make(char name[64]) {
 }
 
 /* One attempt. EEXIST: the name is taken, or a sweeper was quicker; try another. */
-static int scratch_try(ckb_scratch *scratch) {
+static int scratch_try(ckb_scratch *scratch)
+{
     if (name_make(scratch->name) != CKB_OK) {
         return EIO;
     }
@@ -188,12 +200,14 @@ static int scratch_try(ckb_scratch *scratch) {
     return error == EWOULDBLOCK ? EEXIST : error;
 }
 
-static void scratch_clear(ckb_scratch *scratch) {
+static void scratch_clear(ckb_scratch *scratch)
+{
     memset(scratch, 0, sizeof *scratch);
     scratch->directory = scratch->parent = scratch->mark = -1;
 }
 
-int ckb_scratch_create(const char *directory, ckb_scratch *scratch, char error[CKB_ERROR_BYTES]) {
+int ckb_scratch_create(const char *directory, ckb_scratch *scratch, char error[CKB_ERROR_BYTES])
+{
     int number = EEXIST;
     error[0] = '\0';
     scratch_clear(scratch);
@@ -216,7 +230,8 @@ int ckb_scratch_create(const char *directory, ckb_scratch *scratch, char error[C
 }
 
 /* Takes possession of a directory that is open: its mark if it has one, otherwise it must be empty. */
-static int directory_adopt(const char *path, ckb_scratch *scratch, char error[CKB_ERROR_BYTES]) {
+static int directory_adopt(const char *path, ckb_scratch *scratch, char error[CKB_ERROR_BYTES])
+{
     char stranger[NAME_MAX + 1] = "", text[NAME_MAX + 64];
     bool files = false;
     int number = mark_lock(scratch->directory, &scratch->mark);
@@ -250,7 +265,8 @@ static int directory_adopt(const char *path, ckb_scratch *scratch, char error[CK
     return number == 0 ? CKB_OK : refuse_error(error, path, number);
 }
 
-int ckb_scratch_adopt(const char *directory, ckb_scratch *scratch, char error[CKB_ERROR_BYTES]) {
+int ckb_scratch_adopt(const char *directory, ckb_scratch *scratch, char error[CKB_ERROR_BYTES])
+{
     error[0] = '\0';
     scratch_clear(scratch);
     if (strlen(directory) >= CKB_PATH_BYTES) {
@@ -277,7 +293,8 @@ int ckb_scratch_adopt(const char *directory, ckb_scratch *scratch, char error[CK
 
 /* ---- letting go ---- */
 
-void ckb_scratch_keep(ckb_scratch *scratch) {
+void ckb_scratch_keep(ckb_scratch *scratch)
+{
     const int files[] = {scratch->directory, scratch->parent, scratch->mark};
     for (size_t at = 0; at < sizeof files / sizeof files[0]; at++) {
         if (files[at] >= 0) {
@@ -287,7 +304,8 @@ void ckb_scratch_keep(ckb_scratch *scratch) {
     scratch->directory = scratch->parent = scratch->mark = -1;
 }
 
-int ckb_scratch_remove(ckb_scratch *scratch, char error[CKB_ERROR_BYTES]) {
+int ckb_scratch_remove(ckb_scratch *scratch, char error[CKB_ERROR_BYTES])
+{
     char stranger[NAME_MAX + 1] = "";
     error[0] = '\0';
     if (scratch->directory < 0) {

@@ -16,7 +16,8 @@
 
 /* ---- strings ---- */
 
-static int parse_ram(const char *text, uint64_t *size_bytes, char error[CKB_ERROR_BYTES]) {
+static int parse_ram(const char *text, uint64_t *size_bytes, char error[CKB_ERROR_BYTES])
+{
     ckb_os_shown shown;
     int status = ckb_parse_size(text, size_bytes);
     if (status == CKB_TOOBIG) {
@@ -31,7 +32,8 @@ static int parse_ram(const char *text, uint64_t *size_bytes, char error[CKB_ERRO
 
 /* The colon before a SIZE, or null. What follows the last colon is a size when it starts like a number;
  * "file:a:b" is a path with a colon. */
-static const char *size_colon(const char *path) {
+static const char *size_colon(const char *path)
+{
     const char *colon = strrchr(path, ':');
     if (colon == NULL || strchr(colon, '/') != NULL || strchr("0123456789+-.", colon[1]) == NULL) {
         return NULL;
@@ -39,7 +41,8 @@ static const char *size_colon(const char *path) {
     return colon;
 }
 
-static int parse_image(const char *path, size_t *length, uint64_t *size_bytes, char error[CKB_ERROR_BYTES]) {
+static int parse_image(const char *path, size_t *length, uint64_t *size_bytes, char error[CKB_ERROR_BYTES])
+{
     const char *colon = size_colon(path);
     ckb_os_shown shown;
     *length = strlen(path);
@@ -64,7 +67,8 @@ static int parse_image(const char *path, size_t *length, uint64_t *size_bytes, c
 }
 
 int ckb_target_parse(const char *text, ckb_target_kind *kind, char path[CKB_PATH_BYTES], uint64_t *size_bytes,
-                     char error[CKB_ERROR_BYTES]) {
+                     char error[CKB_ERROR_BYTES])
+{
     size_t length = strlen(text);
     ckb_os_shown shown;
     int status = CKB_OK;
@@ -103,7 +107,8 @@ int ckb_target_parse(const char *text, ckb_target_kind *kind, char path[CKB_PATH
 
 /* ---- geometry ---- */
 
-uint64_t ckb_default_segment_bytes(uint64_t capacity_bytes, uint32_t write_unit) {
+uint64_t ckb_default_segment_bytes(uint64_t capacity_bytes, uint32_t write_unit)
+{
     const uint64_t least = (uint64_t)write_unit * UNITS_PER_SEGMENT_MIN;
     uint64_t segment = 65536;
     /* Nearest on the linear scale: between p and 2p the border is 1.5 p. */
@@ -117,11 +122,13 @@ uint64_t ckb_default_segment_bytes(uint64_t capacity_bytes, uint32_t write_unit)
 }
 
 /* What a message calls the target. */
-static const char *target_name(const ckb_target *target, ckb_os_shown *shown) {
+static const char *target_name(const ckb_target *target, ckb_os_shown *shown)
+{
     return target->kind == CKB_TARGET_RAM ? "ram" : ckb_os_show(target->path, shown);
 }
 
-int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacity_bytes, uint32_t write_unit) {
+int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacity_bytes, uint32_t write_unit)
+{
     ckb_os_shown shown;
     const char *name = target_name(target, &shown);
     uint64_t least = (uint64_t)write_unit * UNITS_PER_SEGMENT_MIN;
@@ -154,7 +161,8 @@ int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacit
     return CKB_OK;
 }
 
-int ckb_os_geometry_existing(ckb_target *target, const ckb_target_options *options) {
+int ckb_os_geometry_existing(ckb_target *target, const ckb_target_options *options)
+{
     const ckb_probe_info *probe = &target->probe;
     ckb_os_shown shown;
     const char *name = target_name(target, &shown);
@@ -189,7 +197,8 @@ int ckb_os_geometry_existing(ckb_target *target, const ckb_target_options *optio
 
 /* ---- headers ---- */
 
-static int probe_refusal(ckb_target *target, bool create, int status, const ckb_probe_info *info) {
+static int probe_refusal(ckb_target *target, bool create, int status, const ckb_probe_info *info)
+{
     ckb_os_shown shown;
     const char *name = ckb_os_show(target->path, &shown);
     const char *hint = create ? "; it is only overwritten when told to destroy it" : "";
@@ -211,7 +220,8 @@ static int probe_refusal(ckb_target *target, bool create, int status, const ckb_
 }
 
 /* The better of two headers: one that verifies, then one that says why it cannot be used. */
-static int probe_choice(const int status[2]) {
+static int probe_choice(const int status[2])
+{
     if (status[0] == CKB_OK || status[1] == CKB_OK) {
         return status[0] == CKB_OK ? 0 : 1;
     }
@@ -222,7 +232,8 @@ static int probe_choice(const int status[2]) {
 }
 
 int ckb_os_probe(ckb_target *target, const ckb_target_options *options, const int status[2],
-                 const ckb_probe_info info[2]) {
+                 const ckb_probe_info info[2])
+{
     int best = probe_choice(status);
     int found = status[best];
     ckb_os_shown shown;
@@ -254,7 +265,8 @@ typedef struct ram_state {
     size_t bytes;
 } ram_state;
 
-static int ram_close(void *state) {
+static int ram_close(void *state)
+{
     ram_state *ram = state;
     munmap(ram->memory, ram->bytes);
     free(ram);
@@ -262,7 +274,8 @@ static int ram_close(void *state) {
 }
 
 /* Touches every page now, so that the first writes measured do not pay for page faults. */
-static void ram_touch(void *memory, size_t bytes) {
+static void ram_touch(void *memory, size_t bytes)
+{
     volatile unsigned char *at = memory;
     (void)madvise(memory, bytes, MADV_HUGEPAGE); /* a hint: without it only more page table walks */
     for (size_t offset = 0; offset < bytes; offset += 4096) {
@@ -271,14 +284,16 @@ static void ram_touch(void *memory, size_t bytes) {
 }
 
 /* Linux hands out memory it does not have and kills whoever touches it; so ask first. */
-static bool ram_fits(uint64_t bytes, uint64_t *available) {
+static bool ram_fits(uint64_t bytes, uint64_t *available)
+{
     ckb_host_facts facts;
     ckb_host_facts_read(NULL, &facts);
     *available = facts.memory_available_bytes;
     return bytes <= SIZE_MAX / 2 && (*available == 0 || bytes <= *available);
 }
 
-int ckb_os_ram_open(ckb_target *target, const ckb_target_options *options) {
+int ckb_os_ram_open(ckb_target *target, const ckb_target_options *options)
+{
     uint64_t size = options->size_bytes;
     uint64_t available = 0;
     char wanted_text[32], available_text[32];
@@ -317,7 +332,8 @@ int ckb_os_ram_open(ckb_target *target, const ckb_target_options *options) {
 
 /* ---- open and close ---- */
 
-static int options_check(ckb_target *target, const ckb_target_options *options) {
+static int options_check(ckb_target *target, const ckb_target_options *options)
+{
     if (options->read_only && options->create) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "a target cannot be made read-only");
         return CKB_INVALID;
@@ -329,7 +345,8 @@ static int options_check(ckb_target *target, const ckb_target_options *options) 
     return CKB_OK;
 }
 
-int ckb_target_open(const char *text, const ckb_target_options *options, ckb_target *target) {
+int ckb_target_open(const char *text, const ckb_target_options *options, ckb_target *target)
+{
     ckb_target_options wanted = {0};
     uint64_t size = 0;
     memset(target, 0, sizeof *target);
@@ -361,7 +378,8 @@ int ckb_target_open(const char *text, const ckb_target_options *options, ckb_tar
     }
 }
 
-int ckb_target_close(ckb_target *target) {
+int ckb_target_close(ckb_target *target)
+{
     ckb_os_state *state = target->state;
     if (state == NULL) {
         return CKB_OK;
@@ -371,7 +389,8 @@ int ckb_target_close(ckb_target *target) {
     return state->close(state);
 }
 
-size_t ckb_target_failure(const ckb_target *target, char *text, size_t bytes) {
+size_t ckb_target_failure(const ckb_target *target, char *text, size_t bytes)
+{
     ckb_os_state *state = target->state;
     text[0] = '\0';
     if (state != NULL) {

@@ -19,26 +19,28 @@
 #define TEST_PATH_BYTES 512
 
 /* Skips the test aloud: Criterion by itself only says so when asked to be verbose. */
-#define test_skip(...)                                                                                         \
-    do {                                                                                                       \
-        fprintf(stderr, "SKIPPED: " __VA_ARGS__);                                                              \
-        fputc('\n', stderr);                                                                                   \
-        cr_skip_test(__VA_ARGS__);                                                                             \
+#define test_skip(...) \
+    do { \
+        fprintf(stderr, "SKIPPED: " __VA_ARGS__); \
+        fputc('\n', stderr); \
+        cr_skip_test(__VA_ARGS__); \
     } while (0)
 
-static inline const char *test_root(void) {
+static inline const char *test_root(void)
+{
     const char *root = getenv("TMPDIR");
     return root != NULL && root[0] != '\0' && strlen(root) < 200 ? root : "/tmp";
 }
 
 /* Makes an empty directory. Its name carries the number of the process that runs all tests. */
-static inline void test_directory_make(char path[TEST_PATH_BYTES]) {
+static inline void test_directory_make(char path[TEST_PATH_BYTES])
+{
     snprintf(path, TEST_PATH_BYTES, "%s/chunkbench-test-%ld-XXXXXX", test_root(), (long)getppid());
     cr_assert_not_null(mkdtemp(path), "no temporary directory under %s", test_root());
 }
 
-static inline int test_tree_entry_remove(const char *path, const struct stat *facts, int kind,
-                                         struct FTW *walk) {
+static inline int test_tree_entry_remove(const char *path, const struct stat *facts, int kind, struct FTW *walk)
+{
     (void)facts;
     (void)kind;
     (void)walk;
@@ -46,11 +48,13 @@ static inline int test_tree_entry_remove(const char *path, const struct stat *fa
 }
 
 /* Removes a directory with all that is in it, without following links or leaving its file system. */
-static inline void test_tree_remove(const char *path) {
+static inline void test_tree_remove(const char *path)
+{
     (void)nftw(path, test_tree_entry_remove, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-static inline void test_leftovers_remove(void) {
+static inline void test_leftovers_remove(void)
+{
     char pattern[TEST_PATH_BYTES];
     glob_t found;
     snprintf(pattern, sizeof pattern, "%s/chunkbench-test-%ld-*", test_root(), (long)getpid());
@@ -63,7 +67,8 @@ static inline void test_leftovers_remove(void) {
 }
 
 /* Bytes that depend on the seed and the place, so that nothing that was moved compares equal. */
-static inline void test_fill(void *bytes, size_t length, uint64_t seed) {
+static inline void test_fill(void *bytes, size_t length, uint64_t seed)
+{
     unsigned char *at = bytes;
     for (size_t index = 0; index < length; index++) {
         uint64_t mixed = (seed + index / 8 + 1) * 0x9E3779B97F4A7C15u;
@@ -72,7 +77,8 @@ static inline void test_fill(void *bytes, size_t length, uint64_t seed) {
     }
 }
 
-static inline bool test_exists(const char *directory, const char *name) {
+static inline bool test_exists(const char *directory, const char *name)
+{
     struct stat facts;
     int file = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool found = file >= 0 && fstatat(file, name, &facts, AT_SYMLINK_NOFOLLOW) == 0;
@@ -83,7 +89,8 @@ static inline bool test_exists(const char *directory, const char *name) {
 }
 
 /* Makes a file with the given content. */
-static inline void test_file_make(const char *path, const void *bytes, size_t length) {
+static inline void test_file_make(const char *path, const void *bytes, size_t length)
+{
     FILE *file = fopen(path, "wb");
     cr_assert_not_null(file, "cannot make %s", path);
     cr_assert_eq(fwrite(bytes, 1, length, file), length);

@@ -100,7 +100,8 @@ Test(crc, a_result_continues_across_any_split)
     unsigned char *bytes = random_bytes(BYTES);
     const uint32_t whole = ckb_crc32c(0, bytes, BYTES);
     for (size_t cut = 0; cut <= BYTES; cut++)
-        cr_assert_eq(ckb_crc32c(ckb_crc32c(0, bytes, cut), bytes + cut, BYTES - cut), whole, "split at %zu", cut);
+        cr_assert_eq(ckb_crc32c(ckb_crc32c(0, bytes, cut), bytes + cut, BYTES - cut), whole, "split at %zu",
+                     cut);
     free(bytes);
 }
 

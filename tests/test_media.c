@@ -23,7 +23,8 @@
 #include "platform/platform.h"
 #include "test.h"
 
-ReportHook(POST_ALL)(struct criterion_global_stats *stats) {
+ReportHook(POST_ALL)(struct criterion_global_stats *stats)
+{
     (void)stats;
     test_leftovers_remove();
 }
@@ -32,17 +33,20 @@ ReportHook(POST_ALL)(struct criterion_global_stats *stats) {
 
 static char place[TEST_PATH_BYTES]; /* the temporary directory of this test */
 
-static void place_make(void) {
+static void place_make(void)
+{
     umask(022);
     signal(SIGXFSZ, SIG_IGN);
     test_directory_make(place);
 }
 
-static void place_remove(void) {
+static void place_remove(void)
+{
     test_tree_remove(place);
 }
 
-static const char *in_place(const char *prefix, const char *name) {
+static const char *in_place(const char *prefix, const char *name)
+{
     static char text[4][2 * TEST_PATH_BYTES];
     static unsigned turn;
     char *to = text[turn++ % 4];
@@ -50,17 +54,20 @@ static const char *in_place(const char *prefix, const char *name) {
     return to;
 }
 
-static void target_make(const char *text, uint64_t segment_bytes, uint64_t size_bytes, ckb_target *target) {
+static void target_make(const char *text, uint64_t segment_bytes, uint64_t size_bytes, ckb_target *target)
+{
     ckb_target_options options = {.create = true, .segment_bytes = segment_bytes, .size_bytes = size_bytes};
     int status = ckb_target_open(text, &options, target);
     cr_assert_eq(status, CKB_OK, "%s: %d: %s", text, status, target->error);
 }
 
-static void target_close(ckb_target *target) {
+static void target_close(ckb_target *target)
+{
     cr_assert_eq(ckb_target_close(target), CKB_OK);
 }
 
-static void volume_format(const ckb_medium *medium, bool scratch) {
+static void volume_format(const ckb_medium *medium, bool scratch)
+{
     ckb_format_config config = {.max_containers = 1};
     ckb_fault fault;
     size_t bytes = ckb_format_memory(&medium->geometry);
@@ -71,7 +78,8 @@ static void volume_format(const ckb_medium *medium, bool scratch) {
 }
 
 /* A target with an empty volume on it, closed again. */
-static void volume_make(const char *text, uint64_t segment_bytes, uint64_t size_bytes, bool scratch) {
+static void volume_make(const char *text, uint64_t segment_bytes, uint64_t size_bytes, bool scratch)
+{
     ckb_target target;
     target_make(text, segment_bytes, size_bytes, &target);
     volume_format(&target.medium, scratch);
@@ -79,7 +87,8 @@ static void volume_make(const char *text, uint64_t segment_bytes, uint64_t size_
 }
 
 /* Opens, expects a failure with this status and a message that contains `said`. */
-static void open_fails(const char *text, const ckb_target_options *options, int expected, const char *said) {
+static void open_fails(const char *text, const ckb_target_options *options, int expected, const char *said)
+{
     ckb_target target;
     int status = ckb_target_open(text, options, &target);
     cr_assert_eq(status, expected, "%s: status %d, expected %d: %s", text, status, expected, target.error);
@@ -89,7 +98,8 @@ static void open_fails(const char *text, const ckb_target_options *options, int 
 }
 
 /* The status of opening in another process. */
-static int open_elsewhere(const char *text, bool read_only) {
+static int open_elsewhere(const char *text, bool read_only)
+{
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
@@ -114,7 +124,8 @@ typedef struct loop {
     char path[32];
 } loop;
 
-static int loop_attach(loop *l, uint32_t sector_bytes) {
+static int loop_attach(loop *l, uint32_t sector_bytes)
+{
     struct loop_config config = {.fd = (uint32_t)l->backing, .block_size = sector_bytes};
     config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
     int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
@@ -139,7 +150,8 @@ static int loop_attach(loop *l, uint32_t sector_bytes) {
 }
 
 /* Makes a loop device of so many zero bytes, or skips the test aloud. */
-static void loop_make(loop *l, uint64_t bytes, uint32_t sector_bytes) {
+static void loop_make(loop *l, uint64_t bytes, uint32_t sector_bytes)
+{
     const char *path = in_place("", "backing");
     int error = EBUSY;
     l->backing = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -158,7 +170,8 @@ static void loop_make(loop *l, uint64_t bytes, uint32_t sector_bytes) {
 }
 
 /* Runs a program with the device as its last argument; false when there is no such program. */
-static bool run_on(const char *program, const char *option, const char *value, const char *path) {
+static bool run_on(const char *program, const char *option, const char *value, const char *path)
+{
     int status = 0;
     pid_t child = fork();
     if (child == 0) {
@@ -173,7 +186,8 @@ static bool run_on(const char *program, const char *option, const char *value, c
 }
 
 /* From here on, mounts of this process are seen by nobody else and end with it. */
-static void mounts_unshare(void) {
+static void mounts_unshare(void)
+{
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
         test_skip("no mounts of its own here (%s)", strerror(errno));
     }
@@ -182,22 +196,23 @@ static void mounts_unshare(void) {
 /* ---- the contract of a medium ---- */
 
 /* Memory aligned to 4096, and one byte beyond when `off` is set. */
-static unsigned char *buffer_make(size_t bytes, bool off) {
+static unsigned char *buffer_make(size_t bytes, bool off)
+{
     unsigned char *buffer = aligned_alloc(4096, (bytes + 8191) / 4096 * 4096);
     cr_assert_not_null(buffer);
     return buffer + (off ? 1 : 0);
 }
 
-static void segment_write(const ckb_medium *m, uint32_t segment, uint64_t offset, size_t length,
-                          uint64_t seed) {
+static void segment_write(const ckb_medium *m, uint32_t segment, uint64_t offset, size_t length, uint64_t seed)
+{
     unsigned char *buffer = buffer_make(length, false);
     test_fill(buffer, length, seed);
     cr_assert_eq(m->write(m->context, segment, offset, buffer, length), CKB_OK);
     free(buffer);
 }
 
-static void segment_expect(const ckb_medium *m, uint32_t segment, uint64_t offset, size_t length,
-                           uint64_t seed) {
+static void segment_expect(const ckb_medium *m, uint32_t segment, uint64_t offset, size_t length, uint64_t seed)
+{
     unsigned char *buffer = buffer_make(length, false);
     unsigned char *expected = buffer_make(length, false);
     test_fill(expected, length, seed);
@@ -208,7 +223,8 @@ static void segment_expect(const ckb_medium *m, uint32_t segment, uint64_t offse
     free(expected);
 }
 
-static void geometry_is_one_the_core_accepts(const ckb_medium *m) {
+static void geometry_is_one_the_core_accepts(const ckb_medium *m)
+{
     const ckb_geometry *g = &m->geometry;
     cr_assert_geq(g->segment_count, 4u);
     cr_assert(g->write_unit >= 8 && g->write_unit <= 65536 && (g->write_unit & (g->write_unit - 1)) == 0);
@@ -219,7 +235,8 @@ static void geometry_is_one_the_core_accepts(const ckb_medium *m) {
     cr_assert_geq(g->segment_bytes / g->write_unit, 16u);
 }
 
-static void every_segment_keeps_its_own_bytes(const ckb_medium *m) {
+static void every_segment_keeps_its_own_bytes(const ckb_medium *m)
+{
     size_t length = (size_t)m->geometry.segment_bytes;
     for (uint32_t segment = 0; segment < m->geometry.segment_count; segment++) {
         cr_assert_eq(m->erase(m->context, segment), CKB_OK);
@@ -231,7 +248,8 @@ static void every_segment_keeps_its_own_bytes(const ckb_medium *m) {
     }
 }
 
-static void single_units_are_written_and_read(const ckb_medium *m) {
+static void single_units_are_written_and_read(const ckb_medium *m)
+{
     uint32_t unit = m->geometry.write_unit;
     cr_assert_eq(m->erase(m->context, 1), CKB_OK);
     for (uint32_t at = 0; at < 16; at++) {
@@ -244,7 +262,8 @@ static void single_units_are_written_and_read(const ckb_medium *m) {
     }
 }
 
-static void an_erased_segment_takes_new_bytes(const ckb_medium *m) {
+static void an_erased_segment_takes_new_bytes(const ckb_medium *m)
+{
     for (uint64_t life = 0; life < 3; life++) {
         cr_assert_eq(m->erase(m->context, 2), CKB_OK);
         segment_write(m, 2, 0, m->geometry.write_unit, life);
@@ -253,7 +272,8 @@ static void an_erased_segment_takes_new_bytes(const ckb_medium *m) {
     }
 }
 
-static void the_last_unit_of_the_last_segment_is_there(const ckb_medium *m) {
+static void the_last_unit_of_the_last_segment_is_there(const ckb_medium *m)
+{
     uint32_t last = m->geometry.segment_count - 1;
     uint64_t offset = m->geometry.segment_bytes - m->geometry.write_unit;
     cr_assert_eq(m->erase(m->context, last), CKB_OK);
@@ -262,7 +282,8 @@ static void the_last_unit_of_the_last_segment_is_there(const ckb_medium *m) {
     segment_expect(m, last, offset, m->geometry.write_unit, 7);
 }
 
-static void what_lies_outside_is_refused(const ckb_medium *m) {
+static void what_lies_outside_is_refused(const ckb_medium *m)
+{
     size_t unit = m->geometry.write_unit;
     uint64_t end = m->geometry.segment_bytes;
     uint32_t beyond = m->geometry.segment_count;
@@ -277,7 +298,8 @@ static void what_lies_outside_is_refused(const ckb_medium *m) {
     free(buffer);
 }
 
-static void buffers_of_any_alignment_work(const ckb_medium *m) {
+static void buffers_of_any_alignment_work(const ckb_medium *m)
+{
     size_t length =
         m->geometry.write_unit * 3u > 300000 ? m->geometry.write_unit * 3u : (size_t)m->geometry.segment_bytes;
     unsigned char *odd = buffer_make(length, true);
@@ -295,7 +317,8 @@ static void buffers_of_any_alignment_work(const ckb_medium *m) {
     free(back - 1);
 }
 
-static void any_byte_range_can_be_read(const ckb_medium *m) {
+static void any_byte_range_can_be_read(const ckb_medium *m)
+{
     static const size_t cuts[] = {0, 1, 511, 512, 513, 4095, 4096, 4097, 7777};
     size_t length = (size_t)m->geometry.segment_bytes;
     unsigned char *whole = buffer_make(length, false);
@@ -323,7 +346,8 @@ typedef struct contract_thread {
 } contract_thread;
 
 /* Writes, syncs and reads back its own segments: every fourth. */
-static void *thread_write(void *context) {
+static void *thread_write(void *context)
+{
     contract_thread *t = context;
     const ckb_medium *m = t->medium;
     uint32_t unit = m->geometry.write_unit;
@@ -348,7 +372,8 @@ static void *thread_write(void *context) {
     return NULL;
 }
 
-static void four_threads_work_on_different_segments(const ckb_medium *m) {
+static void four_threads_work_on_different_segments(const ckb_medium *m)
+{
     pthread_t ids[4];
     contract_thread threads[4];
     for (uint32_t at = 0; at < 4; at++) {
@@ -365,22 +390,26 @@ static void four_threads_work_on_different_segments(const ckb_medium *m) {
 
 typedef void (*contract)(const ckb_medium *medium);
 
-static void on_target(const char *text, uint64_t segment_bytes, contract check) {
+static void on_target(const char *text, uint64_t segment_bytes, contract check)
+{
     ckb_target target;
     target_make(text, segment_bytes, 1048576, &target);
     check(&target.medium);
     target_close(&target);
 }
 
-static void on_directory(contract check) {
+static void on_directory(contract check)
+{
     on_target(in_place("", "volume"), 16384, check);
 }
 
-static void on_image(contract check) {
+static void on_image(contract check)
+{
     on_target(in_place("file:", "image:1M"), 65536, check);
 }
 
-static void on_buffered_image(contract check) {
+static void on_buffered_image(contract check)
+{
     ckb_target_options options = {.create = true, .buffered = true, .segment_bytes = 65536};
     ckb_target target;
     cr_assert_eq(ckb_target_open(in_place("file:", "image:1M"), &options, &target), CKB_OK);
@@ -389,17 +418,20 @@ static void on_buffered_image(contract check) {
     target_close(&target);
 }
 
-static void on_ram(contract check) {
+static void on_ram(contract check)
+{
     on_target("ram:1M", 16384, check);
 }
 
-static void on_port_template(contract check) {
+static void on_port_template(contract check)
+{
     ckb_medium medium;
     ckb_port_medium(&medium);
     check(&medium);
 }
 
-static void on_loop(uint32_t sector_bytes, contract check) {
+static void on_loop(uint32_t sector_bytes, contract check)
+{
     loop l;
     ckb_target target;
     loop_make(&l, 1048576, sector_bytes);
@@ -410,27 +442,30 @@ static void on_loop(uint32_t sector_bytes, contract check) {
     target_close(&target);
 }
 
-static void on_device_of_512(contract check) {
+static void on_device_of_512(contract check)
+{
     on_loop(512, check);
 }
 
-static void on_device_of_4096(contract check) {
+static void on_device_of_4096(contract check)
+{
     on_loop(4096, check);
 }
 
-#define CONTRACT(medium, check)                                                                                \
-    Test(medium, check, .init = place_make, .fini = place_remove) {                                            \
-        on_##medium(check);                                                                                    \
+#define CONTRACT(medium, check) \
+    Test(medium, check, .init = place_make, .fini = place_remove) \
+    { \
+        on_##medium(check); \
     }
-#define CONTRACTS(medium)                                                                                      \
-    CONTRACT(medium, geometry_is_one_the_core_accepts)                                                         \
-    CONTRACT(medium, every_segment_keeps_its_own_bytes)                                                        \
-    CONTRACT(medium, single_units_are_written_and_read)                                                        \
-    CONTRACT(medium, an_erased_segment_takes_new_bytes)                                                        \
-    CONTRACT(medium, the_last_unit_of_the_last_segment_is_there)                                               \
-    CONTRACT(medium, what_lies_outside_is_refused)                                                             \
-    CONTRACT(medium, buffers_of_any_alignment_work)                                                            \
-    CONTRACT(medium, any_byte_range_can_be_read)                                                               \
+#define CONTRACTS(medium) \
+    CONTRACT(medium, geometry_is_one_the_core_accepts) \
+    CONTRACT(medium, every_segment_keeps_its_own_bytes) \
+    CONTRACT(medium, single_units_are_written_and_read) \
+    CONTRACT(medium, an_erased_segment_takes_new_bytes) \
+    CONTRACT(medium, the_last_unit_of_the_last_segment_is_there) \
+    CONTRACT(medium, what_lies_outside_is_refused) \
+    CONTRACT(medium, buffers_of_any_alignment_work) \
+    CONTRACT(medium, any_byte_range_can_be_read) \
     CONTRACT(medium, four_threads_work_on_different_segments)
 
 CONTRACTS(directory)
@@ -443,7 +478,8 @@ CONTRACTS(device_of_4096)
 
 /* ---- locks and descriptors ---- */
 
-static void second_opener_is_refused(const char *text) {
+static void second_opener_is_refused(const char *text)
+{
     ckb_target target;
     volume_make(text, 65536, 1048576, false);
     cr_assert_eq(ckb_target_open(text, NULL, &target), CKB_OK, "%s", target.error);
@@ -456,21 +492,25 @@ static void second_opener_is_refused(const char *text) {
     cr_assert_eq(open_elsewhere(text, false), CKB_OK);
 }
 
-Test(lock, directory_refuses_a_second_opener, .init = place_make, .fini = place_remove) {
+Test(lock, directory_refuses_a_second_opener, .init = place_make, .fini = place_remove)
+{
     second_opener_is_refused(in_place("", "volume"));
 }
 
-Test(lock, image_refuses_a_second_opener, .init = place_make, .fini = place_remove) {
+Test(lock, image_refuses_a_second_opener, .init = place_make, .fini = place_remove)
+{
     second_opener_is_refused(in_place("file:", "image:1M"));
 }
 
-Test(lock, device_refuses_a_second_opener, .init = place_make, .fini = place_remove) {
+Test(lock, device_refuses_a_second_opener, .init = place_make, .fini = place_remove)
+{
     loop l;
     loop_make(&l, 1048576, 512);
     second_opener_is_refused(l.path);
 }
 
-Test(lock, holds_through_a_link_and_a_relative_path, .init = place_make, .fini = place_remove) {
+Test(lock, holds_through_a_link_and_a_relative_path, .init = place_make, .fini = place_remove)
+{
     ckb_target directory, image;
     volume_make(in_place("", "volume"), 65536, 1048576, false);
     volume_make(in_place("file:", "image:1M"), 65536, 0, false);
@@ -493,7 +533,8 @@ Test(lock, holds_through_a_link_and_a_relative_path, .init = place_make, .fini =
 
 static pthread_barrier_t race_start;
 
-static void *race_open(void *context) {
+static void *race_open(void *context)
+{
     ckb_target *target = calloc(1, sizeof *target);
     intptr_t won = 0;
     for (int round = 0; round < 200; round++) {
@@ -508,7 +549,8 @@ static void *race_open(void *context) {
     return (void *)won;
 }
 
-static void one_of_two_wins(char *text) {
+static void one_of_two_wins(char *text)
+{
     pthread_t other;
     void *theirs;
     pthread_barrier_init(&race_start, NULL, 2);
@@ -518,7 +560,8 @@ static void one_of_two_wins(char *text) {
     cr_assert_eq(ours + (intptr_t)theirs, 200);
 }
 
-Test(lock, lets_exactly_one_of_two_threads_in, .init = place_make, .fini = place_remove) {
+Test(lock, lets_exactly_one_of_two_threads_in, .init = place_make, .fini = place_remove)
+{
     char text[2 * TEST_PATH_BYTES];
     snprintf(text, sizeof text, "%s", in_place("", "volume"));
     volume_make(text, 65536, 1048576, false);
@@ -528,7 +571,8 @@ Test(lock, lets_exactly_one_of_two_threads_in, .init = place_make, .fini = place
     one_of_two_wins(text);
 }
 
-static uint32_t descriptors_count(bool without_cloexec) {
+static uint32_t descriptors_count(bool without_cloexec)
+{
     DIR *list = opendir("/proc/self/fd");
     struct dirent *entry;
     uint32_t count = 0;
@@ -542,7 +586,8 @@ static uint32_t descriptors_count(bool without_cloexec) {
     return count;
 }
 
-Test(descriptors, are_closed_in_programs_that_are_started, .init = place_make, .fini = place_remove) {
+Test(descriptors, are_closed_in_programs_that_are_started, .init = place_make, .fini = place_remove)
+{
     uint32_t before = descriptors_count(true);
     ckb_target targets[2];
     volume_make(in_place("", "volume"), 65536, 1048576, false);
@@ -564,7 +609,8 @@ Test(descriptors, are_closed_in_programs_that_are_started, .init = place_make, .
     waitpid(child, NULL, 0);
 }
 
-Test(descriptors, a_thousand_segments_need_few, .init = place_make, .fini = place_remove) {
+Test(descriptors, a_thousand_segments_need_few, .init = place_make, .fini = place_remove)
+{
     struct rlimit limit = {64, 64};
     ckb_target target;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -579,8 +625,8 @@ Test(descriptors, a_thousand_segments_need_few, .init = place_make, .fini = plac
     cr_assert_eq(descriptors_count(false), before);
 }
 
-Test(descriptors, are_few_enough_when_the_process_has_hardly_any_left, .init = place_make,
-     .fini = place_remove) {
+Test(descriptors, are_few_enough_when_the_process_has_hardly_any_left, .init = place_make, .fini = place_remove)
+{
     struct rlimit limit = {64, 64};
     ckb_target target;
     int files[64];
@@ -600,7 +646,8 @@ Test(descriptors, are_few_enough_when_the_process_has_hardly_any_left, .init = p
     target_close(&target);
 }
 
-Test(descriptors, none_is_left_after_an_open_that_fails, .init = place_make, .fini = place_remove) {
+Test(descriptors, none_is_left_after_an_open_that_fails, .init = place_make, .fini = place_remove)
+{
     uint32_t before = descriptors_count(false);
     open_fails(in_place("", "missing"), NULL, CKB_NOTFOUND, "no such file");
     open_fails(place, NULL, CKB_NOTFOUND, "no volume here");
@@ -610,7 +657,8 @@ Test(descriptors, none_is_left_after_an_open_that_fails, .init = place_make, .fi
 
 /* ---- directory ---- */
 
-Test(directory, is_found_again_with_its_geometry, .init = place_make, .fini = place_remove) {
+Test(directory, is_found_again_with_its_geometry, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     ckb_target_options other = {.segment_bytes = 65536};
     ckb_target_options larger = {.size_bytes = 2097152};
@@ -626,7 +674,8 @@ Test(directory, is_found_again_with_its_geometry, .init = place_make, .fini = pl
     open_fails(in_place("", "volume"), &larger, CKB_INVALID, "the volume has 1048576 bytes, expected 2097152");
 }
 
-Test(directory, is_not_made_over_a_volume_unless_told, .init = place_make, .fini = place_remove) {
+Test(directory, is_not_made_over_a_volume_unless_told, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     ckb_target_options other = {.create = true, .destroy = true, .segment_bytes = 65536, .size_bytes = 1048576};
     volume_make(in_place("", "volume"), 32768, 1048576, false);
@@ -640,7 +689,8 @@ Test(directory, is_not_made_over_a_volume_unless_told, .init = place_make, .fini
     target_close(&target);
 }
 
-Test(directory, survives_a_damaged_first_header, .init = place_make, .fini = place_remove) {
+Test(directory, survives_a_damaged_first_header, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     volume_make(in_place("", "volume"), 32768, 1048576, false);
     cr_assert_eq(truncate(in_place("", "volume/segment-00000000"), 0), 0);
@@ -653,7 +703,8 @@ Test(directory, survives_a_damaged_first_header, .init = place_make, .fini = pla
     open_fails(in_place("", "volume"), &create, CKB_EXISTS, "segment files but no volume");
 }
 
-Test(directory, tells_a_missing_or_short_file_from_an_error, .init = place_make, .fini = place_remove) {
+Test(directory, tells_a_missing_or_short_file_from_an_error, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     unsigned char buffer[512];
     char text[CKB_ERROR_BYTES];
@@ -680,7 +731,8 @@ Test(directory, tells_a_missing_or_short_file_from_an_error, .init = place_make,
     target_close(&target);
 }
 
-Test(directory, ignores_odd_names_and_reports_odd_sizes, .init = place_make, .fini = place_remove) {
+Test(directory, ignores_odd_names_and_reports_odd_sizes, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     volume_make(in_place("", "volume"), 16384, 1048576, false);
     test_file_make(in_place("", "volume/segment-7"), "x", 1);
@@ -700,14 +752,16 @@ Test(directory, ignores_odd_names_and_reports_odd_sizes, .init = place_make, .fi
 }
 
 /* Gives up root, if this is root, so that permissions mean something. */
-static void root_leave(void) {
+static void root_leave(void)
+{
     if (geteuid() == 0) {
         cr_assert_eq(chown(place, 65534, 65534), 0);
         cr_assert_eq(seteuid(65534), 0);
     }
 }
 
-Test(directory, makes_whole_files_of_mode_0600_under_any_umask, .init = place_make, .fini = place_remove) {
+Test(directory, makes_whole_files_of_mode_0600_under_any_umask, .init = place_make, .fini = place_remove)
+{
     static const mode_t masks[] = {0, 022, 077, 0177, 0777};
     root_leave();
     for (size_t at = 0; at < sizeof masks / sizeof masks[0]; at++) {
@@ -729,7 +783,8 @@ Test(directory, makes_whole_files_of_mode_0600_under_any_umask, .init = place_ma
     cr_assert_eq(seteuid(getuid()), 0);
 }
 
-Test(directory, names_a_file_that_may_not_be_opened, .init = place_make, .fini = place_remove) {
+Test(directory, names_a_file_that_may_not_be_opened, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     char umasked[2 * TEST_PATH_BYTES];
     root_leave();
@@ -758,7 +813,8 @@ Test(directory, names_a_file_that_may_not_be_opened, .init = place_make, .fini =
     cr_assert_eq(seteuid(getuid()), 0);
 }
 
-Test(directory, opens_read_only_where_nothing_can_be_written, .init = place_make, .fini = place_remove) {
+Test(directory, opens_read_only_where_nothing_can_be_written, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     unsigned char buffer[512];
     volume_make(in_place("", "volume"), 16384, 1048576, false);
@@ -778,7 +834,8 @@ Test(directory, opens_read_only_where_nothing_can_be_written, .init = place_make
     cr_assert_eq(umount2(in_place("", "volume"), MNT_DETACH), 0);
 }
 
-Test(directory, says_no_space_makes_nothing_by_halves_and_goes_on, .init = place_make, .fini = place_remove) {
+Test(directory, says_no_space_makes_nothing_by_halves_and_goes_on, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     uint32_t made = 0;
     mounts_unshare();
@@ -805,7 +862,8 @@ Test(directory, says_no_space_makes_nothing_by_halves_and_goes_on, .init = place
     cr_assert_eq(umount2(place, MNT_DETACH), 0);
 }
 
-Test(directory, says_no_space_at_a_file_size_limit, .init = place_make, .fini = place_remove) {
+Test(directory, says_no_space_at_a_file_size_limit, .init = place_make, .fini = place_remove)
+{
     struct rlimit limit = {100000, RLIM_INFINITY};
     ckb_target target;
     target_make(in_place("", "volume"), 131072, 2097152, &target);
@@ -820,7 +878,8 @@ Test(directory, says_no_space_at_a_file_size_limit, .init = place_make, .fini = 
     cr_assert_not(test_exists(place, "image"));
 }
 
-Test(directory, does_not_follow_a_link_in_place_of_its_lock, .init = place_make, .fini = place_remove) {
+Test(directory, does_not_follow_a_link_in_place_of_its_lock, .init = place_make, .fini = place_remove)
+{
     char canary[8] = "";
     test_file_make(in_place("", "canary"), "canary", 6);
     cr_assert_eq(mkdir(in_place("", "volume"), 0700), 0);
@@ -835,8 +894,8 @@ Test(directory, does_not_follow_a_link_in_place_of_its_lock, .init = place_make,
     cr_assert_str_eq(canary, "canary");
 }
 
-Test(directory, works_at_long_paths_or_says_so_before_making_anything, .init = place_make,
-     .fini = place_remove) {
+Test(directory, works_at_long_paths_or_says_so_before_making_anything, .init = place_make, .fini = place_remove)
+{
     static const size_t totals[] = {254, 255, 256, 511, 512, 1023, 4000, 4094, 4095, 4096};
     char *path = calloc(1, 8192);
     for (size_t at = 0; at < sizeof totals / sizeof totals[0]; at++) {
@@ -877,7 +936,8 @@ Test(directory, works_at_long_paths_or_says_so_before_making_anything, .init = p
     cr_assert_eq(chdir("/"), 0);
 }
 
-Test(directory, names_what_stands_in_the_way, .init = place_make, .fini = place_remove) {
+Test(directory, names_what_stands_in_the_way, .init = place_make, .fini = place_remove)
+{
     test_file_make(in_place("", "file"), "x", 1);
     open_fails(in_place("", "missing"), NULL, CKB_NOTFOUND, "missing: no such file or directory (ENOENT)");
     open_fails(in_place("", "missing/volume"), &create, CKB_NOTFOUND, "no such file or directory (ENOENT)");
@@ -894,7 +954,8 @@ Test(directory, names_what_stands_in_the_way, .init = place_make, .fini = place_
 
 /* ---- image and device ---- */
 
-Test(image, is_made_whole_and_found_again, .init = place_make, .fini = place_remove) {
+Test(image, is_made_whole_and_found_again, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     struct stat facts;
     volume_make(in_place("file:", "image:4M"), 0, 0, false);
@@ -914,7 +975,8 @@ Test(image, is_made_whole_and_found_again, .init = place_make, .fini = place_rem
     cr_assert_eq(facts.st_size, 4194304); /* an existing volume is never extended */
 }
 
-Test(image, is_found_by_its_second_header, .init = place_make, .fini = place_remove) {
+Test(image, is_found_by_its_second_header, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     int file;
     volume_make(in_place("file:", "image:4M"), 131072, 0, false);
@@ -929,7 +991,8 @@ Test(image, is_found_by_its_second_header, .init = place_make, .fini = place_rem
     open_fails(in_place("file:", "image"), NULL, CKB_NOTFOUND, "no volume here");
 }
 
-Test(image, that_is_cut_short_opens_read_only, .init = place_make, .fini = place_remove) {
+Test(image, that_is_cut_short_opens_read_only, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     unsigned char *buffer = buffer_make(4096, false);
     volume_make(in_place("file:", "image:1M"), 65536, 0, false);
@@ -950,7 +1013,8 @@ Test(image, that_is_cut_short_opens_read_only, .init = place_make, .fini = place
 }
 
 Test(image, of_odd_size_is_rounded_down_and_nothing_behind_the_limit_changes, .init = place_make,
-     .fini = place_remove) {
+     .fini = place_remove)
+{
     static const uint64_t sizes[] = {1048576 + 512, 1048576 + 4095, 1048576 - 1};
     for (size_t at = 0; at < sizeof sizes / sizeof sizes[0]; at++) {
         ckb_target target;
@@ -978,7 +1042,8 @@ Test(image, of_odd_size_is_rounded_down_and_nothing_behind_the_limit_changes, .i
     cr_assert_not(test_exists(place, "tiny"));
 }
 
-Test(image, of_something_else_is_not_overwritten_unless_told, .init = place_make, .fini = place_remove) {
+Test(image, of_something_else_is_not_overwritten_unless_told, .init = place_make, .fini = place_remove)
+{
     static const struct {
         long offset;
         const char *bytes;
@@ -1015,7 +1080,8 @@ Test(image, of_something_else_is_not_overwritten_unless_told, .init = place_make
     }
 }
 
-Test(image, of_another_kind_is_refused, .init = place_make, .fini = place_remove) {
+Test(image, of_another_kind_is_refused, .init = place_make, .fini = place_remove)
+{
     cr_assert_eq(mkfifo(in_place("", "fifo"), 0600), 0);
     open_fails(in_place("file:", "fifo"), &destroy, CKB_INVALID, "is a FIFO, expected an image file");
     open_fails(in_place("file:", ""), &destroy, CKB_INVALID, "is a directory, expected an image file");
@@ -1032,7 +1098,8 @@ Test(image, of_another_kind_is_refused, .init = place_make, .fini = place_remove
     cr_assert_not(test_exists(place, "missing"));
 }
 
-Test(image, above_four_gigabytes_is_addressed_right, .init = place_make, .fini = place_remove) {
+Test(image, above_four_gigabytes_is_addressed_right, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     uint64_t segment_bytes = (uint64_t)5 << 30;
     ckb_target_options options = {.create = true, .segment_bytes = segment_bytes};
@@ -1050,7 +1117,8 @@ Test(image, above_four_gigabytes_is_addressed_right, .init = place_make, .fini =
     target_close(&target);
 }
 
-Test(device, is_found_again, .init = place_make, .fini = place_remove) {
+Test(device, is_found_again, .init = place_make, .fini = place_remove)
+{
     loop l;
     ckb_target target;
     loop_make(&l, 4194304 + 512, 512);
@@ -1066,7 +1134,8 @@ Test(device, is_found_again, .init = place_make, .fini = place_remove) {
                "has 4194816 bytes, expected at least 8388608");
 }
 
-Test(device, keeps_a_canary_behind_the_limit, .init = place_make, .fini = place_remove) {
+Test(device, keeps_a_canary_behind_the_limit, .init = place_make, .fini = place_remove)
+{
     loop l;
     ckb_target target;
     char back[6];
@@ -1081,13 +1150,15 @@ Test(device, keeps_a_canary_behind_the_limit, .init = place_make, .fini = place_
     cr_assert_eq(memcmp(back, "canary", 6), 0);
 }
 
-Test(device, of_one_sector_is_refused, .init = place_make, .fini = place_remove) {
+Test(device, of_one_sector_is_refused, .init = place_make, .fini = place_remove)
+{
     loop l;
     loop_make(&l, 512, 512);
     open_fails(l.path, &create, CKB_INVALID, "too small: 512 bytes hold 0 segments");
 }
 
-Test(device, that_is_mounted_is_refused_even_with_destroy, .init = place_make, .fini = place_remove) {
+Test(device, that_is_mounted_is_refused_even_with_destroy, .init = place_make, .fini = place_remove)
+{
     loop l;
     loop_make(&l, 16777216, 512);
     if (!run_on("mkfs.ext4", "-q", "-F", l.path)) {
@@ -1106,7 +1177,8 @@ Test(device, that_is_mounted_is_refused_even_with_destroy, .init = place_make, .
 }
 
 /* A partition table of one entry that covers the disk from sector 2048 on, as the kernel reads it. */
-static void partition_table_write(int backing, uint32_t sectors) {
+static void partition_table_write(int backing, uint32_t sectors)
+{
     unsigned char table[512] = {0};
     uint32_t count = sectors - 2048;
     table[446 + 4] = 0x83;
@@ -1120,7 +1192,8 @@ static void partition_table_write(int backing, uint32_t sectors) {
 }
 
 /* Adds a partition from sector 2048 on: by a call, since not every kernel reads partition tables. */
-static bool partition_add(const loop *l, char path[48]) {
+static bool partition_add(const loop *l, char path[48])
+{
     struct loop_info64 info;
     struct blkpg_partition partition = {.start = 1048576, .length = 32505856, .pno = 1};
     struct blkpg_ioctl_arg request = {
@@ -1146,7 +1219,8 @@ static bool partition_add(const loop *l, char path[48]) {
            (access(path, F_OK) == 0 || mknod(path, S_IFBLK | 0600, makedev(major_number, minor_number)) == 0);
 }
 
-Test(device, with_partitions_is_refused, .init = place_make, .fini = place_remove) {
+Test(device, with_partitions_is_refused, .init = place_make, .fini = place_remove)
+{
     loop l;
     char partition[48];
     loop_make(&l, 33554432, 512);
@@ -1166,7 +1240,8 @@ Test(device, with_partitions_is_refused, .init = place_make, .fini = place_remov
     cr_assert_eq(umount2(in_place("", "mounted"), 0), 0);
 }
 
-Test(device, made_with_small_sectors_works_on_large_ones, .init = place_make, .fini = place_remove) {
+Test(device, made_with_small_sectors_works_on_large_ones, .init = place_make, .fini = place_remove)
+{
     loop l;
     ckb_target target;
     char *whole = calloc(1, 1048576);
@@ -1189,7 +1264,8 @@ Test(device, made_with_small_sectors_works_on_large_ones, .init = place_make, .f
 
 /* ---- RAM and sizes ---- */
 
-Test(ram, that_does_not_fit_is_refused, .init = place_make, .fini = place_remove) {
+Test(ram, that_does_not_fit_is_refused, .init = place_make, .fini = place_remove)
+{
     ckb_target target;
     open_fails("ram:8T", &create, CKB_NOSPACE, "ram: 8 TiB do not fit into memory");
     open_fails("ram:", &create, CKB_INVALID, "expected a size such as ram:64M");
@@ -1204,7 +1280,8 @@ Test(ram, that_does_not_fit_is_refused, .init = place_make, .fini = place_remove
     target_close(&target);
 }
 
-Test(ram, of_the_callers_refuses_impossible_geometry) {
+Test(ram, of_the_callers_refuses_impossible_geometry)
+{
     static unsigned char memory[4096];
     ckb_ram ram;
     ckb_medium medium;
@@ -1217,7 +1294,8 @@ Test(ram, of_the_callers_refuses_impossible_geometry) {
     cr_assert_eq(medium.geometry.segment_count, 4u);
 }
 
-Test(target, chooses_a_segment_size_that_suits_the_capacity) {
+Test(target, chooses_a_segment_size_that_suits_the_capacity)
+{
     cr_assert_eq(ckb_default_segment_bytes((uint64_t)1 << 40, 512), 67108864u);
     cr_assert_eq(ckb_default_segment_bytes((uint64_t)1 << 34, 512), 67108864u);
     cr_assert_eq(ckb_default_segment_bytes((uint64_t)1 << 30, 512), 4194304u);
@@ -1231,7 +1309,8 @@ Test(target, chooses_a_segment_size_that_suits_the_capacity) {
 
 /* ---- scratch directories ---- */
 
-static uint32_t entries_count(const char *path) {
+static uint32_t entries_count(const char *path)
+{
     DIR *list = opendir(path);
     struct dirent *entry;
     uint32_t count = 0;
@@ -1242,7 +1321,8 @@ static uint32_t entries_count(const char *path) {
     return count;
 }
 
-Test(scratch, is_removed_with_its_volume_and_nothing_else, .init = place_make, .fini = place_remove) {
+Test(scratch, is_removed_with_its_volume_and_nothing_else, .init = place_make, .fini = place_remove)
+{
     ckb_scratch scratch;
     char error[CKB_ERROR_BYTES], path[CKB_PATH_BYTES + 32];
     struct stat facts;
@@ -1265,7 +1345,8 @@ Test(scratch, is_removed_with_its_volume_and_nothing_else, .init = place_make, .
     cr_assert(test_exists(scratch.path, "mine"));
 }
 
-Test(scratch, of_a_killed_run_is_removed_by_the_next_one, .init = place_make, .fini = place_remove) {
+Test(scratch, of_a_killed_run_is_removed_by_the_next_one, .init = place_make, .fini = place_remove)
+{
     ckb_scratch scratch, running;
     char error[CKB_ERROR_BYTES];
     pid_t child = fork();
@@ -1285,7 +1366,8 @@ Test(scratch, of_a_killed_run_is_removed_by_the_next_one, .init = place_make, .f
     cr_assert_eq(entries_count(place), 0u);
 }
 
-Test(scratch, uses_a_directory_itself_only_when_it_may, .init = place_make, .fini = place_remove) {
+Test(scratch, uses_a_directory_itself_only_when_it_may, .init = place_make, .fini = place_remove)
+{
     ckb_scratch scratch, second;
     char error[CKB_ERROR_BYTES];
     const char *path = in_place("", "kept");
@@ -1306,7 +1388,8 @@ Test(scratch, uses_a_directory_itself_only_when_it_may, .init = place_make, .fin
     cr_assert(test_exists(in_place("", "real"), "segment-00000000"));
 }
 
-Test(scratch, marks_volume_ids) {
+Test(scratch, marks_volume_ids)
+{
     uint8_t first[16], second[16];
     cr_assert_eq(ckb_volume_id_make(first, true), CKB_OK);
     cr_assert_eq(ckb_volume_id_make(second, true), CKB_OK);
@@ -1318,11 +1401,13 @@ Test(scratch, marks_volume_ids) {
 
 /* ---- host and parsers ---- */
 
-static void thread_mark(void *context) {
+static void thread_mark(void *context)
+{
     *(int *)context = 1;
 }
 
-Test(host, knows_this_machine, .init = place_make, .fini = place_remove) {
+Test(host, knows_this_machine, .init = place_make, .fini = place_remove)
+{
     ckb_host_facts facts;
     ckb_warnings warnings = {0};
     ckb_host_thread thread;
@@ -1343,7 +1428,8 @@ Test(host, knows_this_machine, .init = place_make, .fini = place_remove) {
     cr_assert_eq(ran, 1);
 }
 
-Test(parse, reads_sizes) {
+Test(parse, reads_sizes)
+{
     static const struct {
         const char *text;
         int status;
@@ -1388,7 +1474,8 @@ Test(parse, reads_sizes) {
     }
 }
 
-Test(parse, reads_durations) {
+Test(parse, reads_durations)
+{
     static const struct {
         const char *text;
         int status;
@@ -1432,7 +1519,8 @@ Test(parse, reads_durations) {
     }
 }
 
-Test(parse, splits_target_strings) {
+Test(parse, splits_target_strings)
+{
     static const struct {
         const char *text;
         ckb_target_kind kind;
