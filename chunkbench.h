@@ -3630,6 +3630,9 @@ struct ckb_writer {
     uint64_t flight_base; /* what the other buffer holds while it is written */
     size_t flight_bytes;
     size_t buffer_bytes;
+    uint64_t
+        room_end; /* records and the summary of them must end here: behind it there is room for batch ends */
+    uint32_t payload_max;
     uint32_t live; /* units appended to this segment that count */
     bool reserve;  /* the segment comes from the reserve: deletes only */
 
@@ -3714,6 +3717,8 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
     w->buffer_bytes = c->buffer_bytes;
     w->summary = summary;
     w->summary_max = c->summary_entries;
+    w->room_end = ckbi_data_limit(g) - ckbi_tail_room(g, 0);
+    w->payload_max = (uint32_t)ckbi_payload_max(g);
     return w;
 }
 
@@ -4050,13 +4055,21 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     return status;
 }
 
-/* Is there no room for a record of `total` bytes in the current segment? */
+/* Is there no room for a record of `total` bytes, and the summary of all, in the current segment? */
 static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint64_t total, bool may_use_reserve)
 {
-    const ckb_geometry *g = &w->volume->medium.geometry;
-    uint64_t limit = ckbi_data_limit(g) - ckbi_tail_room(g, w->summary_max > 0 ? w->summary_count + 1 : 0);
-    return w->segment == CKB_NO_SEGMENT || ckbi_writer_at(w) + total > limit ||
-           (w->reserve && !may_use_reserve);
+    uint64_t end = ckbi_writer_at(w) + total;
+    if (w->summary_max > 0)
+        end += CKBI_RECORD_COMMON + CKBI_UNIT + ((uint64_t)w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES;
+    return w->segment == CKB_NO_SEGMENT || end > w->room_end || (w->reserve && !may_use_reserve);
+}
+
+/* The usual case: a record fits where the last one ended, and nobody is in the way. */
+static CKBI_UNUSED bool ckbi_writer_has_room(const ckb_writer *w, uint64_t total, bool may_use_reserve)
+{
+    return !ckbi_writer_must_roll(w, total, may_use_reserve) && !w->exclusive && w->error == CKB_OK &&
+           w->fill + CKBI_RECORD_COMMON + total <= w->buffer_bytes &&
+           (w->summary_max == 0 || w->summary_count < w->summary_max) && ckbi_writable(w->volume) == CKB_OK;
 }
 
 /* Makes sure that a record of `total` bytes fits into the segment and, unless it is large, into the
@@ -4993,6 +5006,18 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_peek(ckb_volume *v, ckbi_append
     return ckbi_append_decide(a, &place.slot);
 }
 
+/* The way round when there is no room at hand: see ckbi_writer_room. */
+static CKBI_UNUSED int ckbi_append_make_room(ckb_writer *w, ckbi_append *a, uint64_t total, bool large)
+{
+    int answer = ckbi_writer_must_roll(w, total, a->tombstone) ? ckbi_append_peek(w->volume, a) : CKB_OK;
+    if (answer != CKB_OK)
+        return answer;
+    int status = ckbi_writer_room(w, total, large, a->tombstone);
+    if (status == CKB_NOSPACE) /* unless somebody wrote the same meanwhile */
+        answer = ckbi_append_peek(w->volume, a);
+    return answer == CKB_OK ? status : answer;
+}
+
 /* One attempt. CKB_BUSY and CKB_EXISTS are for the caller to resolve. */
 static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
 {
@@ -5004,14 +5029,8 @@ static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
     int status = ckbi_append_container(w, a);
     if (status == CKB_OK)
         status = ckbi_append_state(a);
-    if (status == CKB_OK && ckbi_writer_must_roll(w, total, a->tombstone))
-        status = ckbi_append_peek(w->volume, a);
-    if (status == CKB_OK)
-        status = ckbi_writer_room(w, total, large, a->tombstone);
-    if (status == CKB_NOSPACE) { /* unless somebody wrote the same meanwhile */
-        int answer = ckbi_append_peek(w->volume, a);
-        status = answer == CKB_OK ? CKB_NOSPACE : answer;
-    }
+    if (status == CKB_OK && (large || !ckbi_writer_has_room(w, total, a->tombstone)))
+        status = ckbi_append_make_room(w, a, total, large);
     bool turn = status == CKB_OK && large;
     /* The copy hides the fetch of the index; nothing refers to it before the chunk is entered. */
     if (status == CKB_OK && !large && a->length > 0)
@@ -5088,10 +5107,9 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
 CKB_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const void *data, size_t length,
                             unsigned flags)
 {
-    const ckb_geometry *g = &writer->volume->medium.geometry;
     if ((flags & ~(CKB_OVERWRITE | CKB_DURABLE)) != 0 || (!data && length > 0))
         return CKB_INVALID;
-    if (length > ckbi_payload_max(g))
+    if (length > writer->payload_max)
         return CKB_TOOBIG;
     ckbi_append a;
     ckbi_fill(&a, 0, sizeof(a));

@@ -348,6 +348,10 @@ static int change_failed(directory *d, const char *operation, uint32_t segment, 
     return full ? CKB_NOSPACE : CKB_IO;
 }
 
+/* Writes of this size are on their way to the disk at once, so that the sync that follows finds most of the
+ * work done and the disk is not idle before; smaller ones are left to the kernel to join. */
+#define WRITEBACK_BYTES (64u * 1024)
+
 static int directory_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
 {
     directory *d = context;
@@ -361,6 +365,9 @@ static int directory_write(void *context, uint32_t segment, uint64_t offset, con
     int error = slot_pin(d, segment, false, &s);
     if (error == 0) {
         error = ckb_os_write(s->file, buffer, length, offset);
+        if (error == 0 && length >= WRITEBACK_BYTES) {
+            ckb_os_start_writeback(s->file, offset, length);
+        }
         /* After the write and before the unpin: a sync that runs beside it cannot wipe the mark out. */
         if ((atomic_load(&d->flags[segment]) & SEGMENT_DIRTY) == 0) {
             atomic_fetch_or(&d->flags[segment], (uint8_t)SEGMENT_DIRTY);

@@ -193,6 +193,12 @@ int ckb_os_write(int file, const void *buffer, size_t length, uint64_t offset)
     return 0;
 }
 
+void ckb_os_start_writeback(int file, uint64_t offset, size_t length)
+{
+    /* Only a hint: whatever it answers, the sync decides. */
+    (void)sync_file_range(file, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE);
+}
+
 int ckb_os_fdatasync(int file)
 {
     int result;

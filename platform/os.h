@@ -47,6 +47,9 @@ void ckb_os_failure_note(ckb_os_failure *failure, ckb_os_weight weight, const ch
 /* Transfers. All return 0 or an errno; reading stops at the end of file with fewer bytes in *got. */
 int ckb_os_read(int file, void *buffer, size_t length, uint64_t offset, size_t *got);
 int ckb_os_write(int file, const void *buffer, size_t length, uint64_t offset);
+
+/* Lets the kernel begin to write this range to the disk, without waiting for it. */
+void ckb_os_start_writeback(int file, uint64_t offset, size_t length);
 int ckb_os_fdatasync(int file);
 int ckb_os_fsync_directory(int directory); /* 0 also where the file system has no such thing */
 int ckb_os_open(int directory, const char *name, int flags, mode_t mode, int *file); /* adds O_CLOEXEC */
