@@ -389,6 +389,7 @@ CKB_API int ckb_probe(const void *bytes, ckb_probe_info *info);
  * Any alignment of the memory is fine; slack for it is included. */
 CKB_API size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config *config);
 
+#ifndef CKB_READ_ONLY
 /* Makes an empty volume: erases and writes segments 0 and 1. Durable on return. What the medium held
  * before is no longer reachable. `memory` (ckb_format_memory bytes) is only used during the call.
  * CKB_INVALID: geometry impossible, volume id zero, or the journal would not fit (fault: expected and
@@ -396,6 +397,7 @@ CKB_API size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config 
 CKB_API size_t ckb_format_memory(const ckb_geometry *geometry);
 CKB_API int ckb_format(const ckb_medium *medium, const ckb_format_config *config, void *memory, size_t bytes,
                        ckb_fault *fault);
+#endif
 
 /* Mounts. Writes nothing, erases nothing, needs no free space. `*volume` lies in `memory`; the medium
  * struct is copied, its context must stay valid until ckb_unmount. `fault` (may be null) says what
@@ -414,6 +416,7 @@ CKB_API int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
  * could not be marked clean; the next mount takes longer. */
 CKB_API int ckb_unmount(ckb_volume *volume);
 
+#ifndef CKB_READ_ONLY
 /* Makes durable what all writers have appended before the call. CKB_FAILED, CKB_IO, CKB_READONLY. */
 CKB_API int ckb_sync(ckb_volume *volume);
 
@@ -422,6 +425,7 @@ CKB_API int ckb_sync(ckb_volume *volume);
  * index slots); `*more` (may be null) says whether work is left. From any thread, at any time.
  * CKB_IO, CKB_FAILED, CKB_READONLY; CKB_NOSPACE: no segment could be prepared, nothing is wrong. */
 CKB_API int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more);
+#endif
 
 typedef struct ckb_stat {
     uint8_t volume_id[16];
@@ -468,6 +472,7 @@ typedef struct ckb_container_info {
     uint64_t bytes;  /* payload of live chunks */
 } ckb_container_info;
 
+#ifndef CKB_READ_ONLY
 /* Creates an OPEN container; durable on return. Any thread.
  * CKB_EXISTS: the id is in use. CKB_DELETED: it was deleted, ids are not given twice while remembered.
  * CKB_NOSPACE: max_containers, or the journal. CKB_READONLY, CKB_FAILED, CKB_IO. */
@@ -480,6 +485,7 @@ CKB_API int ckb_container_close(ckb_volume *volume, uint64_t id);
 /* Deletes it with all its chunks; durable on return, space comes back through ckb_maintain.
  * CKB_NOTFOUND, CKB_DELETED, CKB_READONLY, CKB_FAILED, CKB_IO, CKB_NOSPACE (the journal). */
 CKB_API int ckb_container_delete(ckb_volume *volume, uint64_t id);
+#endif
 
 /* CKB_OK; CKB_NOTFOUND: never created; CKB_DELETED: deleted (info is filled). Any thread. */
 CKB_API int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_info *info);
@@ -509,6 +515,7 @@ typedef struct ckb_chunk_info {
 /* Payloads are checksummed in windows of this size, so a read of part of a chunk reads little more. */
 #define CKB_WINDOW_BYTES 16384u
 
+#ifndef CKB_READ_ONLY
 /* An append cursor with its own segment and buffers. One per thread scales; one may also be shared by
  * any number of threads: the first that waits for durability leads, writes and syncs for all that
  * queued, the rest wait for the durable mark. */
@@ -554,6 +561,7 @@ CKB_API int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const vo
 /* Deletes a chunk; flags: CKB_DURABLE. Works when the volume is full.
  * CKB_NOTFOUND: never written, or its container; CKB_DELETED: already; otherwise as ckb_chunk_write. */
 CKB_API int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags);
+#endif /* CKB_READ_ONLY */
 
 /* A reader holds the buffer for reads; one per thread. */
 typedef struct ckb_reader ckb_reader;

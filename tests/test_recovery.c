@@ -271,6 +271,26 @@ Test(recovery, S6_damage_above_the_mark_drops_the_tail_and_says_how_much)
     store_free(s);
 }
 
+Test(recovery, S6_a_tail_that_was_cut_inside_a_write_unit_stays_an_end)
+{
+    store *s = store_new();
+    size_t length = 40000; /* large enough to go to the medium in parts, none of them durable */
+    uint8_t *bytes = malloc(length);
+    test_fill(bytes, length, 1);
+    put(s, 0, 1);
+    ckb_chunk_id id = chunk_id(1);
+    cr_assert_eq(ckb_chunk_write(s->writer, &id, bytes, length, 0), CKB_OK);
+    for (uint32_t mounts = 0; mounts < 4; mounts++) {
+        cr_assert_eq(store_mount(s), CKB_OK, "mount %u: %s", mounts, ckb_status_text(s->fault.status));
+        cr_assert_eq(stat_of(s).damage, 0);
+        assert_all_there(s, 0, 1);
+        store_open_writer(s);
+        put(s, 10 + mounts, 11 + mounts); /* the first fact of a mount records where the cut one ends */
+    }
+    free(bytes);
+    store_free(s);
+}
+
 Test(recovery, S7_damage_below_the_mark_is_named_and_what_is_behind_stays)
 {
     store *s = store_new();

@@ -154,7 +154,8 @@ END
         have $cc || continue
         while read -r mode; do
             quiet $cc -std=c99 $WARNINGS -Os $mode $IMPLEMENTATION -c -o "$work/macro.o"
-            quiet $cc -std=c99 $WARNINGS $mode -x c chunkbench.h -fsyntax-only
+            # Static declarations need their definitions beside them.
+            case $mode in *CKB_STATIC*) ;; *) quiet $cc -std=c99 $WARNINGS $mode -x c chunkbench.h -fsyntax-only ;; esac
             count=$((count + 1))
         done <<END
 -DCKB_THREADS
