@@ -273,6 +273,7 @@ typedef enum ckb_topic {
     CKB_TOPIC_CHUNK,          /* index: chunk id */
     CKB_TOPIC_INDEX_FULL,     /* expected: chunks the index can hold */
     CKB_TOPIC_TAIL,           /* bytes that were never made durable were dropped; found: how many */
+    CKB_TOPIC_JOURNAL_ROOM,   /* expected: bytes a snapshot of all segments takes, found: half a segment */
     CKB_TOPIC_COUNT
 } ckb_topic;
 
@@ -390,11 +391,14 @@ CKB_API int ckb_probe(const void *bytes, ckb_probe_info *info);
 CKB_API size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config *config);
 
 #ifndef CKB_READ_ONLY
+/* Bytes of memory for ckb_format; 0 when the geometry is impossible, or has more segments than a journal in
+ * segments of this size can name. Any thread. */
+CKB_API size_t ckb_format_memory(const ckb_geometry *geometry);
+
 /* Makes an empty volume: erases and writes segments 0 and 1. Durable on return. What the medium held
  * before is no longer reachable. `memory` (ckb_format_memory bytes) is only used during the call.
  * CKB_INVALID: geometry impossible, volume id zero, or the journal would not fit (fault: expected and
  * found bytes); nothing was touched. CKB_IO, CKB_NOSPACE: from the medium. */
-CKB_API size_t ckb_format_memory(const ckb_geometry *geometry);
 CKB_API int ckb_format(const ckb_medium *medium, const ckb_format_config *config, void *memory, size_t bytes,
                        ckb_fault *fault);
 #endif
@@ -1542,6 +1546,7 @@ CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
 #define CKBI_SUMMARY_ENTRY_BYTES 28u
 #define CKBI_SLOTS 8u              /* chunks of one block that lie side by side in the index */
 #define CKBI_DIRTY_MAX 16u         /* full segments of a writer that wait for their sync */
+#define CKBI_REFUSED_MAX 4096u     /* erases that may answer NOSPACE before a medium counts as full */
 #define CKBI_FACTS_MAX 8u          /* facts in one journal append */
 #define CKBI_TOMBSTONE 0x80000000u /* top bit of a version */
 
@@ -2799,6 +2804,7 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
  * that a segment the journal knows and whose header is missing is a loss and nothing else. */
 static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
 {
+    uint32_t refused = 0, free_count = v->free_count; /* only the long lock's owner takes from it */
     for (;;) {
         int status = ckbi_writable(v);
         /* The journal moves first: it must say that this segment is free before it is erased. */
@@ -2817,6 +2823,8 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         uint64_t epoch = v->next_epoch++;
         status = ckbi_segment_begin(v, segment, epoch);
+        if (status == CKB_NOSPACE && ++refused < CKBI_REFUSED_MAX && refused < free_count)
+            continue; /* another one may have its space already */
         if (status == CKB_CORRUPT) {
             status = ckbi_segment_retire(v, segment);
             if (status == CKB_OK)
@@ -5483,36 +5491,50 @@ CKB_DEF size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config 
 /* ---- format */
 
 #ifndef CKB_READ_ONLY
+/* Bytes that a snapshot of all segments and so many containers takes, and the half of a journal segment that
+ * it may take, so that the journal does not switch all the time. */
+static CKBI_UNUSED bool ckbi_format_fits(const ckb_geometry *g, uint32_t containers, uint64_t *need,
+                                         uint64_t *room)
+{
+    ckb_config defaults;
+    ckbi_config_defaults(g, NULL, &defaults);
+    if (containers == 0)
+        containers = defaults.max_containers;
+    *need = ckbi_snapshot_bytes(g, defaults.io_buffer_bytes, (uint64_t)g->segment_count + containers);
+    *room = ckbi_journal_room(g) / 2;
+    return *need <= *room;
+}
+
 CKB_DEF size_t ckb_format_memory(const ckb_geometry *geometry)
 {
-    if (!ckbi_geometry_valid(geometry))
+    uint64_t need, room;
+    if (!ckbi_geometry_valid(geometry) || ckbi_payload_max(geometry) == 0 ||
+        !ckbi_format_fits(geometry, 1, &need, &room))
         return 0;
     return (size_t)ckbi_max(ckbi_data_start(geometry), ckbi_align_up(512, geometry->write_unit)) +
            geometry->buffer_align;
 }
 
-/* A snapshot may take half of a journal segment, so that the journal does not switch all the time. */
 static CKBI_UNUSED int ckbi_format_check(const ckb_medium *medium, const ckb_format_config *config,
                                          size_t bytes, ckb_fault *fault)
 {
     const ckb_geometry *g = &medium->geometry;
     static const uint8_t zero[16] = {0};
-    ckb_config defaults;
+    uint64_t need, room;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_GEOMETRY, CKB_NO_SEGMENT, 0, 4, g->segment_count);
     if (!ckbi_geometry_valid(g) || ckbi_payload_max(g) == 0)
         return CKB_INVALID;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_ARGUMENT, CKB_NO_SEGMENT, 0, 1, 0);
     if (!config || ckbi_compare(config->volume_id, zero, 16) == 0)
         return CKB_INVALID;
-    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, ckb_format_memory(g), bytes);
-    if (bytes < ckb_format_memory(g))
+    bool fits = ckbi_format_fits(g, config->max_containers, &need, &room);
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_JOURNAL_ROOM, CKB_NO_SEGMENT, 0, need, room);
+    if (fault)
+        fault->index = g->segment_count;
+    if (!fits)
         return CKB_INVALID;
-    ckbi_config_defaults(g, NULL, &defaults);
-    uint64_t containers = config->max_containers ? config->max_containers : defaults.max_containers;
-    uint64_t need = ckbi_snapshot_bytes(g, defaults.io_buffer_bytes, g->segment_count + containers);
-    uint64_t room = ckbi_journal_room(g) / 2;
-    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_JOURNAL, CKB_NO_SEGMENT, 0, need, room);
-    return need <= room ? CKB_OK : CKB_INVALID;
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, ckb_format_memory(g), bytes);
+    return bytes >= ckb_format_memory(g) ? CKB_OK : CKB_INVALID;
 }
 
 /* Erases one journal segment and writes its header and, unless `seed` is null, an empty snapshot. */
@@ -6122,6 +6144,8 @@ static CKBI_UNUSED const char *ckbi_topic_text(int topic)
         return "index: %t, room for %e chunks";
     case CKB_TOPIC_TAIL:
         return "dropped %f bytes at segment %s offset %o: never made durable";
+    case CKB_TOPIC_JOURNAL_ROOM:
+        return "%i segments of this size: the journal needs %e bytes for them, half a segment has %f";
     default:
         return "%t";
     }

@@ -848,6 +848,7 @@ typedef struct store {
     void *memory, *reader_memory, *writer_memory;
     ckb_reader *reader;
     ckb_writer *writer;
+    uint32_t warned; /* warnings of the target that were printed */
 } store;
 
 static int store_fail(const store *s, const char *what, int status, const ckb_fault *fault)
@@ -883,6 +884,13 @@ static int store_mount(store *s, uint64_t chunks, ckb_fault *fault)
     return status;
 }
 
+/* Says what the target found odd, each thing once. */
+static void store_warn(store *s)
+{
+    for (; s->warned < s->target.warnings.count; s->warned++)
+        complain(s->call, "warning: %s", s->target.warnings.text[s->warned]);
+}
+
 /* 0, or an exit code; then everything is closed. `spare_chunks`: room in the index for new ones. */
 static int store_open(store *s, const invocation *call, bool read_only, uint64_t spare_chunks)
 {
@@ -901,6 +909,7 @@ static int store_open(store *s, const invocation *call, bool read_only, uint64_t
         complain(call, "%s", s->target.error);
         return open_exit_code(status);
     }
+    store_warn(s);
     s->config.max_containers = CONTAINERS_STANDARD;
     s->config.read_only = read_only;
     status = store_mount(s, 65536, &fault);
@@ -925,6 +934,7 @@ static int store_close(store *s, int code)
     int status = s->writer != NULL ? ckb_writer_close(s->writer) : CKB_OK;
     int next = ckb_unmount(s->volume);
     status = status == CKB_OK ? next : status;
+    store_warn(s);
     if (status != CKB_OK && code == EXIT_GOOD)
         code = store_fail(s, "closing the volume", status, NULL);
     if (ckb_target_close(&s->target) != CKB_OK && code == EXIT_GOOD)
@@ -1280,7 +1290,7 @@ static int put_read(put_state *p, size_t *got)
     return CKB_OK;
 }
 
-/* 0 or an exit code. An empty input makes one empty chunk. */
+/* 0 or an exit code. An empty chunk ends the block: get knows by it that nothing is missing. */
 static int put_stream(put_state *p)
 {
     unsigned flags = flag(&p->s.call->own[PUT_OVERWRITE]) ? CKB_OVERWRITE : 0;
@@ -1291,7 +1301,7 @@ static int put_stream(put_state *p)
             complain(p->s.call, "%s: %s", p->file_name, strerror(errno));
             return EXIT_IO;
         }
-        if (signal_number != 0 || (got == 0 && p->chunks != 0))
+        if (signal_number != 0 || got == 0)
             break;
         if (p->chunks == UINT32_MAX) {
             complain(p->s.call, "a block holds at most %" PRIu32 " chunks; use a larger --size", UINT32_MAX);
@@ -1304,8 +1314,13 @@ static int put_stream(put_state *p)
         p->chunks++;
         p->bytes += got;
     }
+    p->id.chunk = p->chunks;
     if (status == CKB_OK && signal_number == 0)
+        status = ckb_chunk_write(p->s.writer, &p->id, NULL, 0, flags);
+    if (status == CKB_OK && signal_number == 0) {
+        p->chunks++;
         status = ckb_writer_commit(p->s.writer);
+    }
     if (status != CKB_OK) {
         ckb_fault last, damage;
         ckb_volume_fault(p->s.volume, &last, &damage);
@@ -1414,7 +1429,7 @@ static int run_put(invocation *call)
     free(p.buffer);
     if (code == EXIT_GOOD)
         (void)printf("%s: %" PRIu64 " bytes in %" PRIu32 " chunks, durable\n", call->operands[1], p.bytes,
-                     p.chunks);
+                     p.chunks - 1);
     return code;
 }
 
@@ -1445,6 +1460,24 @@ static int get_chunk(store *s, const ckb_chunk_info *info, int file, const char 
     return signal_number == 0 ? EXIT_GOOD : 128 + signal_number;
 }
 
+/* Is the block whole? An empty chunk ends it; without one a put was cut off, or the end is lost. */
+static int get_end(store *s, const chunk_list *list)
+{
+    ckb_chunk_info info;
+    ckb_chunk_id next = list->chunks[list->count - 1].id;
+    if (list->chunks[list->count - 1].length == 0)
+        return EXIT_GOOD;
+    next.chunk++;
+    if (ckb_chunk_stat(s->volume, &next, &info) == CKB_CORRUPT) {
+        complain(s->call, "%s: chunk %" PRIu32 " and what may follow it is lost", s->call->operands[1],
+                 next.chunk);
+        return EXIT_CORRUPT;
+    }
+    complain(s->call, "%s: incomplete: no end behind chunk %" PRIu32 ", its put did not finish",
+             s->call->operands[1], next.chunk - 1);
+    return EXIT_FAILED;
+}
+
 static int get_block(store *s, const selector *wanted, int file, const char *file_name)
 {
     const size_t room = 1 << 20;
@@ -1469,6 +1502,8 @@ static int get_block(store *s, const selector *wanted, int file, const char *fil
             code = get_chunk(s, &list.chunks[i], file, file_name, buffer, room);
         }
     }
+    if (code == EXIT_GOOD && wanted->depth == 2)
+        code = get_end(s, &list);
     free(list.chunks);
     free(buffer);
     return code;

@@ -153,6 +153,13 @@ int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacit
                     (unsigned long)CKB_NO_SEGMENT - 1);
         return CKB_INVALID;
     }
+    ckb_geometry geometry = {segment_bytes, (uint32_t)count, 1, write_unit, 1, 0};
+    if (ckb_format_memory(&geometry) == 0) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES,
+                    "%s: %llu segments of %llu bytes are more than one of them can name; use larger segments",
+                    name, (unsigned long long)count, (unsigned long long)segment_bytes);
+        return CKB_INVALID;
+    }
     target->medium.geometry.segment_bytes = segment_bytes;
     target->medium.geometry.segment_count = (uint32_t)count;
     target->medium.geometry.write_unit = write_unit;

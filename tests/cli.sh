@@ -192,7 +192,7 @@ check "an empty block" test ! -s copy
 run 0 ls store 3
 check "ls of a container" equal "$(cut -f1,3 out | tr '\t\n' ' ;')" "container/block bytes;3/7 10000000;3/8 0;3/9 5000;"
 run 0 ls store 3/9
-check "ls of a block" equal "$(tail -n 1 out | cut -f1,3 | tr '\t' ' ')" "3/9/3 500"
+check "ls of a block" equal "$(tail -n 2 out | cut -f1,3 | tr '\t\n' ' ;')" "3/9/3 500;3/9/4 0;"
 run 0 ls store
 check "ls of all" equal "$(tail -n 1 out | cut -f1,2,4 | tr '\t' ' ')" "3 OPEN 10005000"
 run 0 info --json store

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Usage: tests/run.sh BUILD [TEST...]
-# Runs Criterion binaries (all in BUILD/tests without TEST) on all cores, then tests/cli.sh unless tests were
-# named or NO_CLI is set. Prints what failed, a line for each binary, and at the very end `N passed, N failed`.
+# Runs Criterion binaries (all in BUILD/tests without TEST) on all cores, then tests/cli.sh and tests/cases.sh
+# unless tests were named or NO_CLI is set. Prints what failed, a line for each, and at the very end
+# `N passed, N failed`.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
@@ -60,23 +61,25 @@ for name in "${tests[@]}"; do
 done
 
 if [ $# = 0 ] && [ -z "${NO_CLI:-}" ]; then
-    code=0
-    tests/cli.sh "$build/chunkbench" >"$work/cli.log" 2>&1 || code=$?
-    line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$work/cli.log" | tail -n 1 || true)
-    read -r good bad <<<"$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' <<<"$line") "
-    good=${good:-0}
-    bad=${bad:-0}
-    if [ $code != 0 ] && [ "$bad" = 0 ] || [ -z "$line" ]; then
-        bad=$((bad + 1))
-    fi
-    if [ "$bad" != 0 ]; then
-        sed 's/^/    /' "$work/cli.log"
-        echo "test: cli: $good passed, $bad FAILED (exit $code)"
-    else
-        echo "test: cli: $good passed"
-    fi
-    passed=$((passed + good))
-    failed=$((failed + bad))
+    for script in cli cases; do
+        code=0
+        tests/$script.sh "$build/chunkbench" >"$work/cli.log" 2>&1 || code=$?
+        line=$(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$work/cli.log" | tail -n 1 || true)
+        read -r good bad <<<"$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' <<<"$line") "
+        good=${good:-0}
+        bad=${bad:-0}
+        if [ $code != 0 ] && [ "$bad" = 0 ] || [ -z "$line" ]; then
+            bad=$((bad + 1))
+        fi
+        if [ "$bad" != 0 ]; then
+            sed 's/^/    /' "$work/cli.log"
+            echo "test: $script: $good passed, $bad FAILED (exit $code)"
+        else
+            echo "test: $script: $good passed"
+        fi
+        passed=$((passed + good))
+        failed=$((failed + bad))
+    done
 fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
