@@ -615,7 +615,7 @@ Test(descriptors, a_thousand_segments_need_few, .init = place_make, .fini = plac
     ckb_target target;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
     uint32_t before = descriptors_count(false);
-    target_make(in_place("", "volume"), 8192, 1024 * 8192, &target);
+    target_make(in_place("", "volume"), 65536, 1024 * 65536, &target);
     cr_assert_eq(target.medium.geometry.segment_count, 1024u);
     every_segment_keeps_its_own_bytes(&target.medium);
     cr_assert_leq(descriptors_count(false), before + 20);
@@ -871,8 +871,9 @@ Test(directory, says_no_space_at_a_file_size_limit, .init = place_make, .fini = 
     cr_assert_eq(target.medium.erase(target.medium.context, 0), CKB_NOSPACE);
     cr_assert_not(test_exists(place, "volume/segment-00000000"));
     target_close(&target);
-    open_fails(in_place("", "other"), &(ckb_target_options){.create = true, .segment_bytes = 131072},
-               CKB_NOSPACE, "segments of 131072 bytes are above this process's file size limit of 100000");
+    ckb_target_options other = {.create = true, .segment_bytes = 131072, .size_bytes = 2097152};
+    open_fails(in_place("", "other"), &other, CKB_NOSPACE,
+               "segments of 131072 bytes are above this process's file size limit of 100000");
     open_fails(in_place("file:", "image:1M"), &create, CKB_NOSPACE, "file size limit");
     cr_assert_not(test_exists(place, "other"));
     cr_assert_not(test_exists(place, "image"));
