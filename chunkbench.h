@@ -1762,6 +1762,7 @@ struct ckb_volume {
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
     ckb_probe_info probed[2];
+    uint32_t refused;                    /* erases that answered NOSPACE in this preparation */
     ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
 
     uint64_t unidentified; /* damaged places of which nobody knows what was there */
@@ -2804,7 +2805,7 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
  * that a segment the journal knows and whose header is missing is a loss and nothing else. */
 static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
 {
-    uint32_t refused = 0, free_count = v->free_count; /* only the long lock's owner takes from it */
+    v->refused = 0;
     for (;;) {
         int status = ckbi_writable(v);
         /* The journal moves first: it must say that this segment is free before it is erased. */
@@ -2823,7 +2824,7 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         uint64_t epoch = v->next_epoch++;
         status = ckbi_segment_begin(v, segment, epoch);
-        if (status == CKB_NOSPACE && ++refused < CKBI_REFUSED_MAX && refused < free_count)
+        if (status == CKB_NOSPACE && ++v->refused < ckbi_min(CKBI_REFUSED_MAX, v->free_count))
             continue; /* another one may have its space already */
         if (status == CKB_CORRUPT) {
             status = ckbi_segment_retire(v, segment);
