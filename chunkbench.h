@@ -73,7 +73,7 @@
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory,
  * ckb_reader_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for eight slots: about 43
  * bytes a chunk. A segment takes 36 bytes, a container 64. A writer takes two buffers and 28 bytes for each
- * entry of a summary. Nothing else grows. The stack stays below 600 bytes on a Cortex-M3, without the medium's
+ * entry of a summary. Nothing else grows. The stack takes at most 600 bytes on a Cortex-M3, without the medium's
  * functions; there is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
