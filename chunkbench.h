@@ -274,6 +274,12 @@ typedef enum ckb_topic {
     CKB_TOPIC_INDEX_FULL,     /* expected: chunks the index can hold */
     CKB_TOPIC_TAIL,           /* bytes that were never made durable were dropped; found: how many */
     CKB_TOPIC_JOURNAL_ROOM,   /* expected: bytes a snapshot of all segments takes, found: half a segment */
+    CKB_TOPIC_LOG,            /* index: number of the log's serial */
+    CKB_TOPIC_ENTRY,          /* a log entry does not verify: index, segment, offset of its record */
+    CKB_TOPIC_ENTRY_ORDER,    /* found: index of the entry at segment, offset; expected: what it should be */
+    CKB_TOPIC_LOG_HOLE,       /* entries expected..found are lost with segment, whose epoch was index */
+    CKB_TOPIC_LOG_END,        /* entries from index on may be lost with segment, whose epoch was expected */
+    CKB_TOPIC_LOG_DOUBLE,     /* segment and segment found claim the same place of a log, expected */
     CKB_TOPIC_COUNT
 } ckb_topic;
 
@@ -354,6 +360,7 @@ typedef struct ckb_config {
     uint64_t max_chunks;       /* chunks the index can hold, deleted ones that must be remembered
                                   included; 0: 1024 */
     uint32_t max_containers;   /* 0: 16 */
+    uint32_t max_logs;         /* 0: 4 */
     uint32_t max_writers;      /* open at the same time; 0: 4 */
     uint32_t reserve_segments; /* kept back from chunk writes so that deletes work when full; 0: 1 */
     uint32_t prepare_ahead;    /* segments that ckb_maintain keeps ready for writing; 0: 2 */
@@ -365,6 +372,7 @@ typedef struct ckb_config {
 typedef struct ckb_format_config {
     uint8_t volume_id[16];   /* random, never used before on this medium; all zero is refused */
     uint32_t max_containers; /* what the journal must have room for; 0: 16 */
+    uint32_t max_logs;       /* likewise; 0: 4 */
 } ckb_format_config;
 
 /* What the header of segment 0 or 1 tells, for a platform that opens a medium of unknown geometry. */
@@ -443,6 +451,7 @@ typedef struct ckb_stat {
     uint64_t free_bytes;
     uint64_t index_used, index_capacity; /* chunks, deleted ones that are remembered included */
     uint32_t containers, container_capacity;
+    uint32_t logs, log_capacity;
     uint32_t writers;
     uint64_t damage;          /* places found damaged since mount; 0 is healthy */
     uint64_t dropped_bytes;   /* never durable, cut off by this mount */
@@ -594,6 +603,161 @@ CKB_API int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk
  * Beside writers it shows every chunk that was there the whole time, once. Any thread. */
 CKB_API int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info);
 
+#ifndef CKB_NO_LOG
+/* ---------------------------------------------------------------------------------------------- >>log
+ * Entries under rising indexes: appended at one end and truncated there, purged at the other. A volume holds
+ * several logs by name. An entry has an index, a 64-bit term or tag of the caller's, and bytes. Indexes go from
+ * 1 to 2^64 - 2 and survive emptying: after a purge of everything the next index is still the last one + 1. */
+
+typedef struct ckb_log ckb_log;
+
+#define CKB_LOG_NAME_BYTES 16u /* longest name, without the zero that ends it */
+
+typedef struct ckb_log_config {
+    size_t buffer_bytes;      /* each of two buffers; 0: 256 KiB, or less for small segments */
+    uint32_t max_entry_bytes; /* larger ones are refused; 0: what a segment has room for */
+    uint32_t max_segments;    /* the log may have at once, 4 bytes of memory each; 0: all of the volume */
+    bool salvage;             /* open for reading although the newest entries may be lost */
+} ckb_log_config;
+
+typedef struct ckb_log_info {
+    char name[CKB_LOG_NAME_BYTES + 1];
+    uint64_t first;   /* index of the oldest entry that is kept */
+    uint64_t last;    /* of the newest one; first - 1 when there is none */
+    uint64_t durable; /* entries up to this index survive power loss */
+    uint64_t bytes;   /* on the medium: records, padding and headers of its segments up to the newest entry */
+    uint32_t segments;
+    bool is_open;
+    bool end_lost;   /* a lost segment may have held newer entries: opens for salvage only */
+    uint64_t rolls;  /* segments begun since it was opened */
+    uint64_t groups; /* commits that went to the medium since it was opened */
+} ckb_log_info;
+
+/* One entry as it was read. */
+typedef struct ckb_entry {
+    uint64_t index;
+    uint64_t term;
+    size_t length;    /* bytes of its data */
+    uint32_t segment; /* where its record lies */
+    uint64_t offset;
+} ckb_entry;
+
+#ifndef CKB_READ_ONLY
+/* Creates a log whose first entry will have `first_index` (0: 1). Durable on return. Any thread.
+ * CKB_EXISTS. CKB_INVALID: no name, a longer one, or an index beyond 2^64 - 2. CKB_NOSPACE: max_logs, or the
+ * journal. CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_log_create(ckb_volume *volume, const char *name, uint64_t first_index);
+
+/* Deletes a log with all its entries. Durable on return; space comes back through ckb_maintain, or when it is
+ * needed. The name may be used again at once. Any thread.
+ * CKB_NOTFOUND. CKB_BUSY: it is open. CKB_NOSPACE (the journal), CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_log_delete(ckb_volume *volume, const char *name);
+#endif
+
+/* Walks the logs in no special order: start with *cursor = 0, CKB_END after the last. Any thread. */
+CKB_API int ckb_log_list(ckb_volume *volume, uint32_t *cursor, ckb_log_info *info);
+
+/* Bytes that an open log needs on this geometry; 0 when the configuration is impossible. */
+CKB_API size_t ckb_log_memory(const ckb_geometry *geometry, const ckb_log_config *config);
+
+/* Largest entry on this geometry, in bytes; 0 when the geometry is impossible. */
+CKB_API uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry);
+
+/* Opens a log in `memory`, which belongs to the volume until the log is closed. Writes nothing. After an
+ * unclean end the entries found may never have been synced: `durable` of ckb_log_stat does not count them
+ * before a ckb_log_commit of the last one. `fault` may be null.
+ * CKB_NOTFOUND. CKB_BUSY: it is open already. CKB_INVALID: memory too small (fault: both values), or the
+ * configuration. CKB_NOSPACE: it has more segments than max_segments (fault). CKB_CORRUPT: a lost segment may
+ * have held its newest entries (fault: which one); opens with `salvage`, for reading only. */
+CKB_API int ckb_log_open(ckb_volume *volume, const char *name, const ckb_log_config *config, void *memory,
+                         size_t bytes, ckb_log **log, ckb_fault *fault);
+
+/* Makes durable what was appended and closes the log. The last call on it and on its cursors; the memory is
+ * the caller's again whatever is returned. CKB_FAILED, CKB_IO: not all is durable. */
+CKB_API int ckb_log_close(ckb_log *log);
+
+/* First, last, durable and so on. Any thread. Never fails. */
+CKB_API void ckb_log_stat(ckb_log *log, ckb_log_info *info);
+
+#ifndef CKB_READ_ONLY
+/* Appends an entry under the next index, which is returned in `*index` (may be null). It can be read at once;
+ * with CKB_DURABLE it is durable on return, otherwise after a ckb_log_commit. `data` may be reused on return.
+ * Any thread: entries get their indexes in the order in which they enter.
+ * CKB_TOOBIG: larger than max_entry_bytes or a segment's room, or the indexes are used up; CKB_NOSPACE:
+ * nothing changed. CKB_READONLY; CKB_FAILED, CKB_IO: the mount takes no more writes. CKB_INVALID. */
+CKB_API int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t length, unsigned flags,
+                           uint64_t *index);
+
+/* One entry to append. */
+typedef struct ckb_entry_data {
+    uint64_t term;
+    const void *data;
+    size_t length;
+} ckb_entry_data;
+
+/* Appends `count` entries under successive indexes, all or none; `*first` (may be null) is that of the first.
+ * They must fit one segment together: CKB_TOOBIG otherwise. Everything else as ckb_log_append. After a crash
+ * any prefix of them may be there, unless they were durable. */
+CKB_API int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, size_t count, unsigned flags,
+                                uint64_t *first);
+
+/* Makes durable on return all entries up to `index`. The first that comes leads: it writes and syncs for all
+ * that queued, the others wait. Any thread.
+ * CKB_END: beyond the last entry. CKB_READONLY. CKB_FAILED, CKB_IO: nothing of it may be trusted. */
+CKB_API int ckb_log_commit(ckb_log *log, uint64_t index);
+
+/* Drops the entries behind `last_kept`; the next one appended gets last_kept + 1. Durable on return, and so is
+ * what is kept. It ends a segment: what is left of that comes back when its entries are purged. Works when
+ * the volume is full. At or above the last one nothing happens. Any thread.
+ * CKB_PURGED: last_kept is below first - 1, nothing changed. CKB_CORRUPT: the entry cannot be found.
+ * CKB_NOSPACE (the journal), CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_log_truncate(ckb_log *log, uint64_t last_kept);
+
+/* Drops the entries before `first_kept`; last + 1 drops all. Durable on return. Whole segments come back
+ * through ckb_maintain, or when they are needed. Works when the volume is full. At or below the first one
+ * nothing happens. Any thread.
+ * CKB_END: beyond last + 1, nothing changed. CKB_NOSPACE (the journal), CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_log_purge(ckb_log *log, uint64_t first_kept);
+
+/* Drops all entries; the next one appended gets `next_index`, which may be lower or higher than any before.
+ * For a node that installs a snapshot. All or nothing, durable on return. Any thread.
+ * CKB_INVALID: 0 or beyond 2^64 - 2. CKB_NOSPACE (the journal), CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_log_reset(ckb_log *log, uint64_t next_index);
+#endif
+
+/* Reads entries, in order or from any index; one per thread. Others may append, truncate and purge
+ * meanwhile. */
+typedef struct ckb_log_cursor ckb_log_cursor;
+
+#define CKB_SALVAGE 4u /* a cursor that goes on behind damage */
+
+/* Bytes for a cursor with a buffer of `buffer_bytes` (0: 64 KiB, or less for small segments). */
+CKB_API size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes);
+
+/* `memory` must stay until the last use of the cursor; there is nothing to close. It stands at the first
+ * entry. `flags`: CKB_SALVAGE. CKB_INVALID. */
+CKB_API int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size_t bytes,
+                                ckb_log_cursor **cursor);
+
+/* Moves the cursor: ckb_log_next reads the entry `index` next. */
+CKB_API void ckb_log_seek(ckb_log_cursor *cursor, uint64_t index);
+
+/* Reads the next entry: fills `*entry`, copies its data to `buffer`, and moves on. Only verified bytes.
+ * CKB_TOOBIG: the data is longer than `bytes`; `entry->length` says how long, the cursor stays. CKB_END: no
+ * more entries yet, a later call may find some. CKB_PURGED: `entry->index` is the first that is kept, the
+ * cursor stays. CKB_CORRUPT: does not verify or is lost (ckb_log_cursor_fault); the cursor stays, unless it is
+ * for salvage: that goes on with the next entry that can be read, and its fault says what it passed over.
+ * CKB_IO. */
+CKB_API int ckb_log_next(ckb_log_cursor *cursor, ckb_entry *entry, void *buffer, size_t bytes);
+
+/* ckb_log_seek and ckb_log_next in one. Looking for an entry costs a search among the log's segments and then
+ * its predecessors in the segment; from the last one read onwards it costs what lies between. */
+CKB_API int ckb_log_read(ckb_log_cursor *cursor, uint64_t index, ckb_entry *entry, void *buffer, size_t bytes);
+
+/* The fault of the cursor's last call. */
+CKB_API void ckb_log_cursor_fault(const ckb_log_cursor *cursor, ckb_fault *fault);
+#endif /* CKB_NO_LOG */
+
 /* ---------------------------------------------------------------------------------------------- >>check
  * Read-only verification of everything. */
 
@@ -601,11 +765,14 @@ typedef struct ckb_finding {
     ckb_fault fault; /* status CKB_CORRUPT or CKB_IO; CKB_OK for a dropped tail */
     bool has_chunk;  /* chunk names what is damaged */
     ckb_chunk_info chunk;
+    char log[17]; /* the log whose entry fault.index is damaged; "" for none */
 } ckb_finding;
 
 typedef struct ckb_check_report {
     uint64_t chunks, bytes; /* verified, payload bytes */
     uint64_t chunks_bad;
+    uint64_t entries, entry_bytes; /* of logs: verified, data bytes */
+    uint64_t entries_bad;
     uint64_t io_errors;
     uint64_t segments; /* looked at */
     uint64_t damage;   /* findings with CKB_CORRUPT */
