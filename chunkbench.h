@@ -97,13 +97,13 @@
  * All integers are little-endian. Offsets inside a segment are stored in units of 8 bytes. Format version 1.0:
  * a reader refuses another major, and mounts a later minor for reading only.
  *
- * SEGMENT. The medium is an array of equal segments; 0 and 1 belong to the journal, the others are given to
- * writers one by one. Each begins with a header, which has its write unit to itself:
+ * SEGMENT. The medium is an array of equal segments; the first ones belong to the journal, the others are given
+ * to writers one by one. Each begins with a header, which has its write unit to itself:
  *
  *      0  8  "CHUNKB\r\n"           40  8  segment size in bytes
  *      8  2  format major           48  4  number of this segment
  *     10  2  format minor           52  4  segments of the volume
- *     12  4  write unit             56  4  0
+ *     12  4  write unit             56  4  segments on each side of the journal
  *     16 16  volume id, random      60  4  CRC-32C of bytes 0-59
  *     32  8  epoch: rises with every allocation of any segment
  *
@@ -137,14 +137,18 @@
  *               of the last summary 4. Written after the segment was synced: whoever finds it knows that all
  *               is there.
  *    7 FACTS    journal: facts of 24 bytes, see below.
- *    8 SWITCHED journal: in the last write unit. 24: epoch of the journal segment that took over, 8.
+ *    8 NEXT     journal: where it goes on. 24: epoch 8: in the last write unit that of the other side, which took
+ *               over; in the unit before it, on sides of several segments, that of this one, which continues it.
  *
  *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium:
  *   it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
  *   flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
  *   padding a batch.
  *
- * JOURNAL. Rare facts, in segments 0 and 1 alternately. A fact is kind 4, a 4, b 8, c 8:
+ * JOURNAL. Rare facts, on two sides alternately: the even and the odd ones of the first segments, as many on
+ * each side as hold twice what a snapshot of all segments takes, so usually one. All segments of a side have
+ * the same epoch; one is begun when the one before is full, and NEXT there says so. A fact is kind 4, a 4, b 8,
+ * c 8:
  *
  *    1 COUNTERS   b next epoch, c next container serial
  *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in bits
@@ -155,10 +159,10 @@
  *    4 SNAPSHOT_END  all before it in this segment is the whole state
  *    5 CLEAN      b next epoch at a clean unmount: every segment of a lower epoch is durable to its last END
  *
- *   When a journal segment is full, and at the first fact of every mount (so that nothing is appended behind a
- *   tail that a crash may have left), the other one is erased and gets a snapshot, under an epoch with which
- *   nothing in it verifies. It is in force once it is synced, and SWITCHED in the old one says so before the next
- *   fact. Preparing segments costs a fact; rolling into a prepared one costs none.
+ *   When a side is full, and at the first fact of every mount (so that nothing is appended behind a tail that a
+ *   crash may have left), the other one is begun with a snapshot, under an epoch with which nothing in it
+ *   verifies. It is in force once it is synced, and NEXT in the old one says so before the next fact. Preparing
+ *   segments costs a fact; rolling into a prepared one costs none.
  *
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
  * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
@@ -173,8 +177,8 @@
  *
  *   J1  no journal header                               NOTFOUND; CORRUPT if a magic is there
  *   J2  newer journal complete                          in force
- *   J3  newer one incomplete, older not SWITCHED        the older: a switch was interrupted
- *   J4  older one SWITCHED, newer one unreadable        CORRUPT, the mount is refused
+ *   J3  newer one incomplete, older still in force      the older: a switch was interrupted
+ *   J4  NEXT points to a segment that is unreadable     CORRUPT, the mount is refused
  *   J5  journal damaged above its mark                  tail dropped and counted, the rest in force
  *   J6  journal damaged below its mark                  CORRUPT, the mount is refused
  *   S1  free by the journal                             ignored, whatever it holds
@@ -273,7 +277,7 @@ typedef enum ckb_topic {
     CKB_TOPIC_CHUNK,          /* index: chunk id */
     CKB_TOPIC_INDEX_FULL,     /* expected: chunks the index can hold */
     CKB_TOPIC_TAIL,           /* bytes that were never made durable were dropped; found: how many */
-    CKB_TOPIC_JOURNAL_ROOM,   /* expected: bytes a snapshot of all segments takes, found: half a segment */
+    CKB_TOPIC_JOURNAL_ROOM,   /* index: segments; expected: facts a snapshot of them has, found: room */
     CKB_TOPIC_LOG,            /* index: number of the log's serial */
     CKB_TOPIC_ENTRY,          /* a log entry does not verify: index, segment, offset of its record */
     CKB_TOPIC_ENTRY_ORDER,    /* found: index of the entry at segment, offset; expected: what it should be */
@@ -383,6 +387,7 @@ typedef struct ckb_probe_info {
     uint32_t segment_count;
     uint32_t segment; /* which segment this header belongs to */
     uint32_t write_unit;
+    uint32_t journal_span; /* segments on each side of the journal */
     uint16_t format_major;
     uint16_t format_minor;
 } ckb_probe_info;
@@ -446,6 +451,7 @@ typedef struct ckb_stat {
     bool read_only, salvage, failed;
     bool clean; /* the last unmount was clean */
     uint32_t segments_free, segments_prepared, segments_open, segments_full, segments_retired, segments_lost;
+    uint32_t segments_journal;
     uint64_t live_bytes; /* records that count, headers included */
     uint64_t dead_bytes; /* overwritten, deleted, padding */
     uint64_t free_bytes;
@@ -1715,6 +1721,7 @@ CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
 #define CKBI_DIRTY_MAX 16u         /* full segments of a writer that wait for their sync */
 #define CKBI_REFUSED_MAX 4096u     /* erases that may answer NOSPACE before a medium counts as full */
 #define CKBI_FACTS_MAX 8u          /* facts in one journal append */
+#define CKBI_SNAPSHOT_FACTS 3u     /* of a snapshot, beside those about segments, containers and logs */
 #define CKBI_TOMBSTONE 0x80000000u /* top bit of a version */
 
 /* Record types; the FORMAT section describes them. */
@@ -1726,7 +1733,7 @@ enum {
     CKBI_RECORD_SUMMARY = 5,
     CKBI_RECORD_SEAL = 6,
     CKBI_RECORD_FACTS = 7,
-    CKBI_RECORD_SWITCHED = 8,
+    CKBI_RECORD_NEXT = 8,
     CKBI_RECORD_TYPE_LIMIT = 32
 };
 
@@ -1734,7 +1741,7 @@ enum {
 #define CKBI_RECORD_CHUNK_BYTES 40u
 #define CKBI_RECORD_START_BYTES 56u
 #define CKBI_RECORD_SEAL_BYTES 32u
-#define CKBI_RECORD_SWITCHED_BYTES 32u
+#define CKBI_RECORD_NEXT_BYTES 32u
 #define CKBI_RECORD_HEADER_MAX 128u
 
 #define CKBI_FLAG_ALIGNED 1u /* the payload begins at the next write unit */
@@ -1864,6 +1871,14 @@ typedef struct ckbi_fact {
     uint64_t c;
 } ckbi_fact;
 
+/* Where facts go next. */
+typedef struct ckbi_journal {
+    uint64_t epoch;
+    uint64_t end;
+    uint32_t segment;
+    uint32_t seed;
+} ckbi_journal;
+
 /* A walk over the records of one segment; >>walk. */
 typedef struct ckbi_walk {
     ckbi_source source;
@@ -1884,11 +1899,9 @@ typedef struct ckbi_walk {
 
 struct ckb_volume {
     ckb_medium medium;
-    uint8_t volume_id[16];
-    uint32_t id_state; /* checksum state after the volume id */
+    ckb_probe_info header; /* what the headers of all segments say */
+    uint32_t id_state;     /* checksum state after the volume id */
     ckb_config config;
-    uint16_t format_major, format_minor;
-    uint32_t segment_count;
 
     CKB_MUTEX lock;      /* segments, containers, pool, writers; held briefly */
     CKB_MUTEX long_lock; /* journal and everything that prepares or frees segments; held during I/O */
@@ -1913,13 +1926,11 @@ struct ckb_volume {
     uint64_t next_epoch;
     uint64_t mount_epoch;   /* next_epoch as the journal had it at mount */
     uint64_t durable_epoch; /* segments of a lower epoch were durable at a clean unmount */
-    uint32_t journal_segment;
-    uint32_t journal_seed;
-    uint64_t journal_epoch;
-    uint64_t journal_end;
-    bool journal_switch; /* written by an earlier mount: the next fact goes to the other segment */
-    bool unsettled;      /* what the mount found was perhaps never synced */
-    bool clean;          /* as it was found */
+    ckbi_journal journal;
+    ckbi_journal snapshot; /* while the journal switches: the side that will take over */
+    bool journal_switch;   /* written by an earlier mount: the next fact goes to the other side */
+    bool unsettled;        /* what the mount found was perhaps never synced */
+    bool clean;            /* as it was found */
     bool sweep_needed;
     uint32_t sweep_partition, sweep_slot, sweep_serial;
 
@@ -1928,7 +1939,7 @@ struct ckb_volume {
 
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
-    ckb_probe_info probed[2];
+    ckb_probe_info probed[3];            /* of the two sides of the journal, and of the segment looked at */
     uint32_t refused;                    /* erases that answered NOSPACE in this preparation */
     ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
 
@@ -2073,7 +2084,7 @@ static CKBI_UNUSED uint16_t ckbi_record_min_header(uint8_t type)
     case CKBI_RECORD_DELETE:
         return CKBI_RECORD_CHUNK_BYTES;
     case CKBI_RECORD_SEAL:
-    case CKBI_RECORD_SWITCHED:
+    case CKBI_RECORD_NEXT:
         return CKBI_RECORD_SEAL_BYTES;
     default:
         return CKBI_RECORD_COMMON;
@@ -2287,7 +2298,7 @@ static CKBI_UNUSED int ckbi_walk_search(ckbi_walk *w, uint64_t from, bool all, u
             if (!all)
                 return CKB_OK;
             w->known = ckbi_max(w->known, (uint64_t)record->durable * CKBI_UNIT);
-            if (record->type != CKBI_RECORD_SEAL && record->type != CKBI_RECORD_SWITCHED)
+            if (record->type != CKBI_RECORD_SEAL && record->type != CKBI_RECORD_NEXT)
                 w->ahead_end = ckbi_max(w->ahead_end, record->end);
         } else if (status != CKB_CORRUPT) {
             return status;
@@ -2511,25 +2522,24 @@ static CKBI_UNUSED void ckbi_index_remove(ckbi_partition *partition, ckbi_slot *
 }
 
 /* ---------------------------------------------------------------------------------------------- >>journal
- * Rare facts: which segment belongs to the volume under which epoch, which containers there are. Kept in
- * segments 0 and 1 alternately: when one is full the whole state goes to the other as a snapshot of
- * the same facts, and a SWITCHED record in the last unit of the old one says so. */
+ * Rare facts: which segment belongs to the volume under which epoch, which containers there are. Kept on two
+ * sides alternately: when one is full the whole state goes to the other as a snapshot of the same facts, and a
+ * NEXT record in the last unit of the old one says so. Side 0 is segments 0, 2, 4 and so on, side 1 is 1, 3, 5. */
 
 static const uint8_t ckbi_magic[8] = {'C', 'H', 'U', 'N', 'K', 'B', '\r', '\n'};
 
-static CKBI_UNUSED void ckbi_header_encode(uint8_t *h, const ckb_geometry *g, uint32_t segment_count,
-                                           const uint8_t *volume_id, uint64_t epoch, uint32_t segment)
+static CKBI_UNUSED void ckbi_header_encode(uint8_t *h, const ckb_probe_info *info)
 {
     ckbi_copy(h, ckbi_magic, sizeof(ckbi_magic));
-    ckbi_put16(h + 8, CKB_FORMAT_MAJOR);
-    ckbi_put16(h + 10, CKB_FORMAT_MINOR);
-    ckbi_put32(h + 12, g->write_unit);
-    ckbi_copy(h + 16, volume_id, 16);
-    ckbi_put64(h + 32, epoch);
-    ckbi_put64(h + 40, g->segment_bytes);
-    ckbi_put32(h + 48, segment);
-    ckbi_put32(h + 52, segment_count);
-    ckbi_put32(h + 56, 0);
+    ckbi_put16(h + 8, info->format_major);
+    ckbi_put16(h + 10, info->format_minor);
+    ckbi_put32(h + 12, info->write_unit);
+    ckbi_copy(h + 16, info->volume_id, 16);
+    ckbi_put64(h + 32, info->epoch);
+    ckbi_put64(h + 40, info->segment_bytes);
+    ckbi_put32(h + 48, info->segment);
+    ckbi_put32(h + 52, info->segment_count);
+    ckbi_put32(h + 56, info->journal_span);
     ckbi_put32(h + 60, ckb_crc32c(0, h, 60));
 }
 
@@ -2551,6 +2561,7 @@ CKB_DEF int ckb_probe(const void *bytes, ckb_probe_info *info)
     info->segment_bytes = ckbi_get64(h + 40);
     info->segment = ckbi_get32(h + 48);
     info->segment_count = ckbi_get32(h + 52);
+    info->journal_span = ckbi_get32(h + 56);
     return CKB_OK;
 }
 
@@ -2574,6 +2585,12 @@ static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, 
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
+/* The first segment that is not the journal's. */
+static CKBI_UNUSED uint32_t ckbi_first_segment(const ckb_volume *v)
+{
+    return 2 * v->header.journal_span;
+}
+
 static CKBI_UNUSED int ckbi_writable(const ckb_volume *v)
 {
     if (v->config.read_only)
@@ -2586,10 +2603,10 @@ static CKBI_UNUSED uint64_t ckbi_extent(uint32_t kind, uint32_t end, uint32_t su
     return end | (uint64_t)summary << 30 | (uint64_t)kind << 60;
 }
 
-/* Facts that one batch in a buffer of this size can hold. */
-static CKBI_UNUSED uint32_t ckbi_facts_room(size_t buffer_bytes)
+/* Facts that one batch of so many bytes can hold. */
+static CKBI_UNUSED uint32_t ckbi_facts_room(size_t bytes)
 {
-    return (uint32_t)((buffer_bytes - 2 * CKBI_RECORD_COMMON) / CKBI_FACT_BYTES);
+    return bytes < 2 * CKBI_RECORD_COMMON ? 0 : (uint32_t)((bytes - 2 * CKBI_RECORD_COMMON) / CKBI_FACT_BYTES);
 }
 
 static CKBI_UNUSED void ckbi_fact_put(uint8_t *bytes, const ckbi_fact *fact)
@@ -2620,18 +2637,26 @@ static CKBI_UNUSED size_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t 
     return batch;
 }
 
-/* Bytes of a journal segment between header and SWITCHED. */
-static CKBI_UNUSED uint64_t ckbi_journal_room(const ckb_geometry *g)
+/* Where the facts of a journal segment end: NEXT has a unit, or two. They are two so that neither is written
+ * again when a power cut took the other. */
+static CKBI_UNUSED uint64_t ckbi_journal_limit(const ckb_geometry *g, uint32_t span)
 {
-    return g->segment_bytes - ckbi_data_start(g) - g->write_unit;
+    return g->segment_bytes - (span > 1 ? 2 : 1) * (uint64_t)g->write_unit;
 }
 
-/* Bytes that a snapshot of so many segments and containers takes at most. */
-static CKBI_UNUSED uint64_t ckbi_snapshot_bytes(const ckb_geometry *g, size_t buffer_bytes, uint64_t things)
+/* Facts of a snapshot that one journal segment holds, written in batches of a buffer. */
+static CKBI_UNUSED uint64_t ckbi_journal_facts(const ckb_geometry *g, uint32_t span, size_t buffer_bytes)
 {
-    uint64_t facts = things + 3, per_batch = ckbi_facts_room(buffer_bytes);
-    uint64_t batches = (facts + per_batch - 1) / per_batch;
-    return facts * CKBI_FACT_BYTES + batches * (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
+    uint64_t room = ckbi_journal_limit(g, span) - ckbi_data_start(g);
+    uint64_t whole = room / buffer_bytes;
+    return whole * ckbi_facts_room(buffer_bytes) + ckbi_facts_room((size_t)(room % buffer_bytes));
+}
+
+/* Facts of the largest snapshot there can be. */
+static CKBI_UNUSED uint64_t ckbi_snapshot_facts(const ckb_volume *v)
+{
+    return CKBI_SNAPSHOT_FACTS + (uint64_t)v->header.segment_count + v->config.max_containers +
+           2 * (uint64_t)v->config.max_logs;
 }
 
 /* The snapshot's fact about a segment. False: none is needed. */
@@ -2658,7 +2683,7 @@ static CKBI_UNUSED uint64_t ckbi_container_word(uint32_t state, uint32_t flags)
 /* One more fact of the snapshot: `*cursor` walks counters, segments, containers, the end mark. */
 static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
 {
-    uint64_t containers = (uint64_t)v->segment_count + 1;
+    uint64_t containers = (uint64_t)v->header.segment_count + 1;
     uint64_t end = containers + v->config.max_containers + 1;
     ckbi_fill(fact, 0, sizeof(*fact));
     for (; *cursor <= end; ++*cursor) {
@@ -2690,19 +2715,19 @@ static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi
 }
 
 /* A free segment whose header is newer than anything the journal handed out, with records behind it:
- * the journal has lost a fact. Such a segment is never erased; its epoch is then in v->probed[0]. The long
+ * the journal has lost a fact. Such a segment is never erased; its epoch is then in v->probed[2]. The long
  * lock is held. */
 static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
 {
     ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
     const uint8_t *h;
-    ckb_probe_info *info = &v->probed[0];
+    ckb_probe_info *info = &v->probed[2];
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     source->ahead = false;
     int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
     if (status != CKB_OK)
         return false; /* it does not exist, or cannot be read: free is all that is known */
-    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->volume_id, 16) != 0 ||
+    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->header.volume_id, 16) != 0 ||
         info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
         return false;
     status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
@@ -2747,7 +2772,9 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
         return ckbi_fail(v, status, segment, 0);
     size_t bytes = (size_t)ckbi_data_start(&v->medium.geometry);
     ckbi_fill(v->io_buffer, 0, bytes);
-    ckbi_header_encode(v->io_buffer, &v->medium.geometry, v->segment_count, v->volume_id, epoch, segment);
+    v->header.epoch = epoch;
+    v->header.segment = segment;
+    ckbi_header_encode(v->io_buffer, &v->header);
     return ckbi_medium_write(v, segment, 0, v->io_buffer, bytes);
 }
 
@@ -2755,12 +2782,12 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
 static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
 {
     /* So was the journal itself, and the next switch erases the one before it. */
-    int status = ckbi_medium_sync(v, v->journal_segment);
+    int status = ckbi_medium_sync(v, v->journal.segment);
     if (!v->unsettled || status != CKB_OK)
         return status;
     bool sync_all = v->medium.geometry.capabilities & CKB_CAP_SYNC_ALL;
     bool synced = false;
-    for (uint32_t i = 0; i < v->segment_count; i++) {
+    for (uint32_t i = 0; i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
         if (s->state != CKBI_SEGMENT_FULL || s->extent == CKBI_EXTENT_FULL || (synced && sync_all))
             continue;
@@ -2770,7 +2797,7 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
         synced = true;
     }
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t i = 0; i < v->segment_count; i++)
+    for (uint32_t i = 0; i < v->header.segment_count; i++)
         if (v->segments[i].state == CKBI_SEGMENT_FULL)
             v->segments[i].extent = CKBI_EXTENT_FULL;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -2778,89 +2805,141 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
     return CKB_OK;
 }
 
-static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, uint32_t segment, uint32_t seed, uint64_t *end)
+/* Begins a segment of the journal; durable only after a sync. */
+static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32_t segment)
+{
+    int status = ckbi_segment_begin(v, segment, j->epoch);
+    if (status == CKB_CORRUPT) /* the journal has no other place */
+        status = ckbi_fail(v, status, segment, 0);
+    if (status != CKB_OK)
+        return status;
+    j->segment = segment;
+    j->seed = ckbi_segment_seed(v, segment, j->epoch);
+    j->end = ckbi_data_start(&v->medium.geometry);
+    return CKB_OK;
+}
+
+/* Says behind the facts of a journal segment, all of which are durable, where the journal goes on. */
+static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
     uint32_t unit = v->medium.geometry.write_unit;
-    uint64_t limit = v->medium.geometry.segment_bytes - unit;
-    uint32_t room = ckbi_facts_room(v->io_bytes);
+    uint64_t offset = v->medium.geometry.segment_bytes - (epoch == j->epoch ? 2 : 1) * (uint64_t)unit;
+    ckbi_fill(v->io_buffer, 0, unit);
+    ckbi_record_begin(v->io_buffer, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0,
+                      (uint32_t)(j->end / CKBI_UNIT), 0);
+    ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
+    ckbi_record_seal(v->io_buffer, j->seed, offset);
+    int status = ckbi_medium_write(v, j->segment, offset, v->io_buffer, unit);
+    return status == CKB_OK ? ckbi_medium_sync(v, j->segment) : status;
+}
+
+/* Goes on in the next segment of the same side. CKB_NOSPACE: there is none, nothing happened. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_extend(ckb_volume *v, ckbi_journal *j)
+{
+    ckbi_journal next = *j;
+    if (j->segment + 2 >= 2 * v->header.journal_span)
+        return CKB_NOSPACE;
+    int status = ckbi_journal_begin(v, &next, j->segment + 2);
+    if (status == CKB_OK)
+        status = ckbi_medium_sync(v, next.segment);
+    if (status == CKB_OK)
+        status = ckbi_next_write(v, j, j->epoch);
+    if (status == CKB_OK)
+        *j = next;
+    return status;
+}
+
+/* Facts for which the rest of a journal segment has room in one batch. */
+static CKBI_UNUSED uint32_t ckbi_journal_left(const ckb_volume *v, const ckbi_journal *j)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    return ckbi_facts_room(
+        (size_t)ckbi_min(v->io_bytes, ckbi_journal_limit(g, v->header.journal_span) - j->end));
+}
+
+static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
+{
     uint64_t cursor = 0;
     ckbi_fact *fact = &v->facts[CKBI_FACTS_MAX];
     bool more = ckbi_snapshot_next(v, &cursor, fact);
     while (more) {
+        uint32_t count = 0, room = ckbi_journal_left(v, j);
+        if (room == 0) {
+            int status = ckbi_medium_sync(v, j->segment);
+            if (status == CKB_OK)
+                status = ckbi_journal_extend(v, j);
+            if (status != CKB_OK)
+                return status;
+            continue;
+        }
         /* Facts are encoded one by one behind each other, then framed: the buffer is the only copy. */
-        uint32_t count = 0;
         uint8_t *at = v->io_buffer + CKBI_RECORD_COMMON;
         for (; more && count < room; count++, at += CKBI_FACT_BYTES) {
             ckbi_fact_put(at, fact);
             more = ckbi_snapshot_next(v, &cursor, fact);
         }
-        size_t batch = ckbi_facts_frame(v->io_buffer, count, seed, *end, 0, unit);
-        if (*end + batch > limit)
-            return CKB_NOSPACE;
-        int status = ckbi_medium_write(v, segment, *end, v->io_buffer, batch);
+        size_t batch = ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, 0, v->medium.geometry.write_unit);
+        int status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
         if (status != CKB_OK)
             return status;
-        *end += batch;
+        j->end += batch;
     }
     return CKB_OK;
 }
 
-/* Says in the last unit of the old journal segment that another one has taken over. */
-static CKBI_UNUSED int ckbi_switched_write(ckb_volume *v, uint64_t epoch)
+/* Does anything of a snapshot verify there under the epoch of the walk? CKB_CORRUPT: no. */
+static CKBI_UNUSED int ckbi_journal_probe(ckb_volume *v, ckbi_walk *w)
 {
-    uint32_t unit = v->medium.geometry.write_unit;
-    uint64_t offset = v->medium.geometry.segment_bytes - unit;
-    ckbi_fill(v->io_buffer, 0, unit);
-    ckbi_record_begin(v->io_buffer, CKBI_RECORD_SWITCHED, 0, CKBI_RECORD_SWITCHED_BYTES, 0,
-                      (uint32_t)(v->journal_end / CKBI_UNIT), 0);
-    ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
-    ckbi_record_seal(v->io_buffer, v->journal_seed, offset);
-    int status = ckbi_medium_write(v, v->journal_segment, offset, v->io_buffer, unit);
-    return status == CKB_OK ? ckbi_medium_sync(v, v->journal_segment) : status;
+    const ckb_geometry *g = &v->medium.geometry;
+    uint64_t facts = ckbi_snapshot_facts(v);
+    uint64_t bytes = facts * CKBI_FACT_BYTES +
+                     (facts / ckbi_facts_room(v->io_bytes) + 1) * (2 * CKBI_RECORD_COMMON + g->write_unit);
+    uint64_t stop = ckbi_min(w->at + 2 * bytes, g->segment_bytes);
+    int status = CKB_CORRUPT;
+    for (; status == CKB_CORRUPT && w->at < stop; w->at += g->write_unit)
+        status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+    return status;
 }
 
-/* Sees to it that nothing in the journal's other segment verifies under the next epoch. A power cut in an
+/* Sees to it that nothing on the journal's other side verifies under the next epoch. A power cut in an
  * earlier switch may have lost the header of the snapshot and kept the rest of it, under just that epoch:
  * such facts must not come back behind a shorter snapshot. */
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_skip_epochs(ckb_volume *v)
 {
-    const ckb_geometry *g = &v->medium.geometry;
     ckbi_walk *w = &v->walk;
-    int status = CKB_OK;
-    for (; status == CKB_OK; v->next_epoch += status == CKB_OK) {
-        ckbi_walk_open(w, v, v->io_buffer, v->io_bytes, v->journal_segment ^ 1u, v->next_epoch);
-        w->stop = ckbi_snapshot_bytes(g, v->io_bytes, (uint64_t)v->segment_count + v->config.max_containers);
-        w->stop = w->at + ckbi_min(2 * w->stop, ckbi_journal_room(g));
-        for (status = CKB_CORRUPT; status == CKB_CORRUPT && w->at < w->stop; w->at += g->write_unit)
-            status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+    uint32_t segment = (v->journal.segment ^ 1u) & 1u;
+    while (segment < 2 * v->header.journal_span) {
+        ckbi_walk_open(w, v, v->io_buffer, v->io_bytes, segment, v->next_epoch);
+        int status = ckbi_journal_probe(v, w);
+        if (status == CKB_OK) {
+            v->next_epoch++;
+            segment &= 1u;
+        } else if (status == CKB_CORRUPT) {
+            segment += 2;
+        } else {
+            return status;
+        }
     }
-    return status == CKB_CORRUPT ? CKB_OK : status;
+    return CKB_OK;
 }
 
-/* Moves the journal to its other segment. A crash anywhere in here leaves the old one in force. */
+/* Moves the journal to its other side. A crash anywhere in here leaves the old one in force. */
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_write_snapshot(ckb_volume *v)
 {
-    uint32_t segment = v->journal_segment ^ 1u;
-    uint64_t epoch = v->next_epoch++;
-    uint32_t seed = ckbi_segment_seed(v, segment, epoch);
-    uint64_t end = ckbi_data_start(&v->medium.geometry);
-    int status = ckbi_segment_begin(v, segment, epoch);
-    if (status == CKB_CORRUPT) /* the journal has no other place */
-        status = ckbi_fail(v, status, segment, 0);
+    ckbi_journal *j = &v->snapshot;
+    j->epoch = v->next_epoch++;
+    int status = ckbi_journal_begin(v, j, (v->journal.segment ^ 1u) & 1u);
     if (status == CKB_OK)
-        status = ckbi_snapshot_write(v, segment, seed, &end);
+        status = ckbi_snapshot_write(v, j);
     if (status == CKB_OK)
-        status = ckbi_medium_sync(v, segment);
+        status = ckbi_medium_sync(v, j->segment);
     if (status == CKB_OK)
-        status = ckbi_switched_write(v, epoch);
+        status = ckbi_next_write(v, &v->journal, j->epoch);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    v->journal_segment = segment;
-    v->journal_epoch = epoch;
+    v->journal = *j;
     CKB_MUTEX_UNLOCK(&v->lock);
-    v->journal_seed = seed;
-    v->journal_end = end;
     return CKB_OK;
 }
 
@@ -2877,35 +2956,39 @@ static CKBI_UNUSED int ckbi_journal_switch(ckb_volume *v)
     return status;
 }
 
-static CKBI_UNUSED bool ckbi_journal_fits(const ckb_volume *v, size_t batch)
+/* Sees to it that a batch of `count` facts fits where the journal stands. */
+static CKBI_UNUSED int ckbi_journal_make_room(ckb_volume *v, uint32_t count)
 {
-    return v->journal_end + batch <= v->medium.geometry.segment_bytes - v->medium.geometry.write_unit;
+    int status = v->journal_switch ? ckbi_journal_switch(v) : CKB_OK;
+    if (status == CKB_OK && ckbi_journal_left(v, &v->journal) < count) {
+        status = ckbi_journal_extend(v, &v->journal);
+        if (status == CKB_NOSPACE)
+            status = ckbi_journal_switch(v);
+    }
+    if (status == CKB_OK && ckbi_journal_left(v, &v->journal) < count)
+        status = ckbi_journal_extend(v, &v->journal);
+    return status;
 }
 
 /* Appends facts, which stand in v->facts; durable on return. The long lock is held. The state in memory
  * follows afterwards. */
 static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
 {
-    uint32_t unit = v->medium.geometry.write_unit;
+    ckbi_journal *j = &v->journal;
     int status = ckbi_writable(v);
-    if (status != CKB_OK)
-        return status;
-    size_t batch = (size_t)ckbi_align_up(2 * CKBI_RECORD_COMMON + (uint64_t)count * CKBI_FACT_BYTES, unit);
-    if (v->journal_switch || !ckbi_journal_fits(v, batch))
-        status = ckbi_journal_switch(v);
-    if (status == CKB_OK && !ckbi_journal_fits(v, batch))
-        status = CKB_NOSPACE;
+    if (status == CKB_OK)
+        status = ckbi_journal_make_room(v, count);
     if (status != CKB_OK)
         return status;
     for (uint32_t i = 0; i < count; i++)
         ckbi_fact_put(v->io_buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &v->facts[i]);
-    ckbi_facts_frame(v->io_buffer, count, v->journal_seed, v->journal_end,
-                     (uint32_t)(v->journal_end / CKBI_UNIT), unit);
-    status = ckbi_medium_write(v, v->journal_segment, v->journal_end, v->io_buffer, batch);
+    size_t batch = ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, (uint32_t)(j->end / CKBI_UNIT),
+                                    v->medium.geometry.write_unit);
+    status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
     if (status == CKB_OK)
-        status = ckbi_medium_sync(v, v->journal_segment);
+        status = ckbi_medium_sync(v, j->segment);
     if (status == CKB_OK)
-        v->journal_end += batch;
+        j->end += batch;
     return status;
 }
 
@@ -2932,9 +3015,9 @@ static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
 {
     uint32_t found = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t n = 0; v->free_count > 0 && n < v->segment_count && found == CKB_NO_SEGMENT; n++) {
+    for (uint32_t n = 0; v->free_count > 0 && n < v->header.segment_count && found == CKB_NO_SEGMENT; n++) {
         uint32_t segment = v->free_cursor;
-        v->free_cursor = segment + 1 < v->segment_count ? segment + 1 : 0;
+        v->free_cursor = segment + 1 < v->header.segment_count ? segment + 1 : 0;
         if (v->segments[segment].state == CKBI_SEGMENT_FREE)
             found = segment;
     }
@@ -2984,7 +3067,7 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         if (segment == CKB_NO_SEGMENT)
             return CKB_NOSPACE;
         if (ckbi_segment_is_orphan(v, segment)) {
-            status = ckbi_segment_take_back(v, segment, v->probed[0].epoch);
+            status = ckbi_segment_take_back(v, segment, v->probed[2].epoch);
             if (status != CKB_OK)
                 return status;
             continue;
@@ -3032,7 +3115,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t i = 2; i < v->segment_count && count < CKBI_FACTS_MAX; i++) {
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && count < CKBI_FACTS_MAX; i++) {
         const ckbi_segment *s = &v->segments[i];
         /* A full segment without a known extent still waits for its writer's sync. */
         bool settled =
@@ -3069,7 +3152,7 @@ static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint64_t room, uint32_t *
     uint64_t limit = ckbi_data_limit(&v->medium.geometry);
     uint32_t best = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t i = 2; v->parked_count > 0 && i < v->segment_count; i++)
+    for (uint32_t i = ckbi_first_segment(v); v->parked_count > 0 && i < v->header.segment_count; i++)
         if (v->segments[i].state == CKBI_SEGMENT_PARKED &&
             (uint64_t)v->segments[i].end * CKBI_UNIT + room <= limit &&
             (best == CKB_NO_SEGMENT || v->segments[i].end < v->segments[best].end))
@@ -3269,7 +3352,7 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
     ckb_volume *v = m->volume;
     uint32_t state = (uint32_t)(fact->c & 0xFF);
     if (fact->a == 0 || fact->a == UINT32_MAX || state > CKB_CONTAINER_DELETED)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0, 0, fact->a);
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0, 0, fact->a);
     ckbi_container *c = ckbi_container_by_serial(v, fact->a);
     if (state == CKB_CONTAINER_NONE) {
         if (c)
@@ -3302,9 +3385,9 @@ static CKBI_UNUSED bool ckbi_extent_valid(const ckb_geometry *g, uint32_t kind, 
 static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact *fact)
 {
     ckb_volume *v = m->volume;
-    if (fact->a < 2 || fact->a >= v->segment_count)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0, v->segment_count,
-                                fact->a);
+    if (fact->a < ckbi_first_segment(v) || fact->a >= v->header.segment_count)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0,
+                                v->header.segment_count, fact->a);
     ckbi_segment *s = &v->segments[fact->a];
     ckbi_fill(s, 0, sizeof(*s));
     if (fact->b == CKBI_EPOCH_RETIRED) {
@@ -3317,7 +3400,7 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
         s->state = s->extent == CKBI_EXTENT_PARKED ? CKBI_SEGMENT_PARKED : CKBI_SEGMENT_FULL;
         if (s->extent > CKBI_EXTENT_FULL ||
             (s->extent != 0 && !ckbi_extent_valid(&v->medium.geometry, s->extent, s->end, s->summary)))
-            return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal_segment, 0,
+            return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0,
                                     v->medium.geometry.segment_bytes, (uint64_t)s->end * CKBI_UNIT);
         if (v->next_epoch <= fact->b)
             v->next_epoch = fact->b + 1;
@@ -3356,40 +3439,83 @@ static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
 
 static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
 {
-    ckbi_fill(v->segments, 0, v->segment_count * sizeof(v->segments[0]));
+    ckbi_fill(v->segments, 0, v->header.segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_container_relink(v);
-    v->segments[0].state = v->segments[1].state = CKBI_SEGMENT_JOURNAL;
+    for (uint32_t i = 0; i < ckbi_first_segment(v); i++)
+        v->segments[i].state = CKBI_SEGMENT_JOURNAL;
     v->next_epoch = 1;
     v->next_serial = 1;
     v->durable_epoch = 0;
     v->clean = false;
 }
 
-/* Replays one journal segment. CKB_CORRUPT: damage below what was durable. */
-static CKBI_UNUSED int ckbi_mount_journal(ckbi_mounting *m, uint32_t segment, uint64_t epoch)
+/* The epoch in the NEXT record at `offset`, which stays in `r`; 0 when there is none. */
+static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uint64_t offset, ckbi_record *r,
+                                         uint64_t *epoch)
+{
+    const uint8_t *at;
+    *epoch = 0;
+    int status = ckbi_source_record(source, seed, offset, r);
+    if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_NEXT))
+        return CKB_OK;
+    if (status == CKB_OK)
+        status = ckbi_source_get(source, offset + CKBI_RECORD_COMMON, 8, &at);
+    if (status == CKB_OK)
+        *epoch = ckbi_get64(at);
+    return status;
+}
+
+/* Begins a walk over one segment of the journal. One that goes on on the same side, which `*next` tells by
+ * its own epoch, is durable to its end; any other epoch is that of the other side, which took over. */
+static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
+                                              const ckbi_journal *j, uint64_t *next)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    int status = CKB_OK;
+    ckbi_walk_open(w, v, buffer, size, j->segment, j->epoch);
+    w->stop = ckbi_journal_limit(g, v->header.journal_span);
+    w->source.ahead = false;
+    *next = 0;
+    if (v->header.journal_span > 1)
+        status = ckbi_journal_next(&w->source, w->seed, w->stop, &w->record, next);
+    if (*next == j->epoch) {
+        w->stop = w->known = (uint64_t)w->record.durable * CKBI_UNIT;
+        w->whole = true;
+    } else if (status == CKB_OK) {
+        status = ckbi_journal_next(&w->source, w->seed, g->segment_bytes - g->write_unit, &w->record, next);
+    }
+    w->source.ahead = true;
+    return status;
+}
+
+/* Takes in the facts of one record. */
+static CKBI_UNUSED int ckbi_mount_facts(ckbi_mounting *m, ckbi_walk *walk)
+{
+    int status = CKB_OK;
+    if (walk->record.type != CKBI_RECORD_FACTS)
+        return CKB_OK;
+    for (uint32_t i = 0; i < walk->record.payload_bytes / CKBI_FACT_BYTES && status == CKB_OK; i++) {
+        const uint8_t *fact;
+        status = ckbi_source_get(&walk->source, walk->record.payload + (uint64_t)i * CKBI_FACT_BYTES,
+                                 CKBI_FACT_BYTES, &fact);
+        if (status == CKB_OK)
+            status = ckbi_mount_fact(m, fact);
+    }
+    return status;
+}
+
+/* Replays one journal segment, the place in v->journal. CKB_CORRUPT: damage below what was durable. */
+static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *next)
 {
     ckb_volume *v = m->volume;
-    const ckb_geometry *g = &v->medium.geometry;
     ckbi_walk *walk = &v->walk;
-    ckbi_record *last = &walk->record;
-    int status;
-    ckbi_mount_reset(v);
-    v->next_epoch = epoch + 1;
-    m->snapshot_complete = false;
-    m->switched_to = 0;
-    ckbi_walk_open(walk, v, v->io_buffer, v->io_bytes, segment, epoch);
-    walk->stop = g->segment_bytes - g->write_unit;
+    uint32_t segment = v->journal.segment;
+    int status = ckbi_walk_open_journal(walk, v, v->io_buffer, v->io_bytes, &v->journal, next);
+    if (status != CKB_OK)
+        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
     while ((status = ckbi_walk_next(walk)) == CKB_OK && !walk->payload_bad) {
-        if (walk->record.type != CKBI_RECORD_FACTS)
-            continue;
-        for (uint32_t i = 0; i < walk->record.payload_bytes / CKBI_FACT_BYTES && status == CKB_OK; i++) {
-            const uint8_t *fact;
-            status = ckbi_source_get(&walk->source, walk->record.payload + (uint64_t)i * CKBI_FACT_BYTES,
-                                     CKBI_FACT_BYTES, &fact);
-            if (status == CKB_OK)
-                status = ckbi_mount_fact(m, fact);
-        }
+        status = ckbi_mount_facts(m, walk);
         if (status != CKB_OK)
             return status;
     }
@@ -3397,20 +3523,8 @@ static CKBI_UNUSED int ckbi_mount_journal(ckbi_mounting *m, uint32_t segment, ui
         return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, segment, walk->record.offset, 0, 0);
     if (status != CKB_END)
         return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
-    v->journal_segment = segment;
-    v->journal_epoch = epoch;
-    v->journal_seed = walk->seed;
-    v->journal_end = walk->stop;
-    v->mount_epoch = v->next_epoch;
-    status = ckbi_source_record(&walk->source, walk->seed, g->segment_bytes - g->write_unit, last);
-    if (status == CKB_OK && last->type == CKBI_RECORD_SWITCHED) {
-        const uint8_t *at;
-        status = ckbi_source_get(&walk->source, last->offset + CKBI_RECORD_COMMON, 8, &at);
-        if (status == CKB_OK)
-            m->switched_to = ckbi_get64(at);
-    }
-    if (status != CKB_OK && status != CKB_CORRUPT)
-        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - g->write_unit, 0, 0);
+    v->journal.seed = walk->seed;
+    v->journal.end = walk->stop;
     if (walk->dropped > 0) {
         v->dropped_bytes += walk->dropped;
         v->dropped_tails++;
@@ -3440,6 +3554,8 @@ static CKBI_UNUSED int ckbi_mount_geometry(ckbi_mounting *m, const ckb_probe_inf
     if (info->write_unit != g->write_unit)
         return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 12, info->write_unit,
                                 g->write_unit);
+    if (info->journal_span == 0 || info->journal_span >= info->segment_count / 2)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_GEOMETRY, segment, 56, 1, info->journal_span);
     return CKB_OK;
 }
 
@@ -3465,15 +3581,50 @@ static CKBI_UNUSED int ckbi_mount_header(ckbi_mounting *m, uint32_t segment, ckb
     return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
 }
 
+/* Goes on to the next segment of the side that is replayed, which must be there. */
+static CKBI_UNUSED int ckbi_mount_journal_step(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    ckb_probe_info *info = &v->probed[2];
+    uint32_t segment = v->journal.segment + 2;
+    int status = segment < ckbi_first_segment(v) ? ckbi_mount_header(m, segment, info) : CKB_CORRUPT;
+    bool ours = status == CKB_OK && info->epoch == v->journal.epoch &&
+                ckbi_compare(info->volume_id, v->header.volume_id, 16) == 0;
+    if (status == CKB_NOTFOUND || (status == CKB_OK && !ours))
+        status = CKB_CORRUPT;
+    if (status == CKB_CORRUPT)
+        return ckbi_mount_error(m, status, CKB_TOPIC_JOURNAL, segment, 0, v->journal.epoch, info->epoch);
+    v->journal.segment = segment;
+    return status;
+}
+
+/* Replays one side of the journal, which begins in segment 0 or 1. CKB_CORRUPT: as above. */
+static CKBI_UNUSED int ckbi_mount_journal(ckbi_mounting *m, uint32_t segment, uint64_t epoch)
+{
+    ckb_volume *v = m->volume;
+    uint64_t next;
+    ckbi_mount_reset(v);
+    v->next_epoch = epoch + 1;
+    m->snapshot_complete = false;
+    v->journal.segment = segment;
+    v->journal.epoch = epoch;
+    int status = ckbi_mount_journal_segment(m, &next);
+    while (status == CKB_OK && next == epoch) {
+        status = ckbi_mount_journal_step(m);
+        if (status == CKB_OK)
+            status = ckbi_mount_journal_segment(m, &next);
+    }
+    m->switched_to = status == CKB_OK ? next : 0;
+    v->mount_epoch = v->next_epoch;
+    return status;
+}
+
 /* Sets the volume's identity from the header of the journal segment that is tried next. */
 static CKBI_UNUSED void ckbi_mount_identity(ckb_volume *v, const ckb_probe_info *info)
 {
-    ckbi_copy(v->volume_id, info->volume_id, 16);
-    v->id_state = ckbi_crc_update(UINT32_MAX, v->volume_id, 16);
-    v->index.seed = ckbi_get64(v->volume_id);
-    v->format_major = info->format_major;
-    v->format_minor = info->format_minor;
-    v->segment_count = info->segment_count;
+    v->header = *info;
+    v->id_state = ckbi_crc_update(UINT32_MAX, v->header.volume_id, 16);
+    v->index.seed = ckbi_get64(v->header.volume_id);
 }
 
 /* Finds the journal in force: the newer of the two whose snapshot is complete. */
@@ -3716,11 +3867,11 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
 {
     ckb_volume *v = m->volume;
     ckbi_segment *s = &v->segments[segment];
-    ckb_probe_info *info = &v->probed[0];
+    ckb_probe_info *info = &v->probed[2];
     int status = ckbi_mount_header(m, segment, info);
     if (status == CKB_NOTFOUND || status == CKB_CORRUPT ||
         (status == CKB_OK &&
-         (info->epoch != s->epoch || ckbi_compare(info->volume_id, v->volume_id, 16) != 0))) {
+         (info->epoch != s->epoch || ckbi_compare(info->volume_id, v->header.volume_id, 16) != 0))) {
         ckbi_segment_set_lost(v, segment, s->epoch, info->epoch);
         return CKB_OK;
     }
@@ -3748,10 +3899,10 @@ static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
     ckb_volume *v = m->volume;
     if (v->dropped_tails == 0)
         return CKB_OK;
-    for (uint32_t i = 2; i < v->segment_count; i++) {
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
         if (v->segments[i].state != CKBI_SEGMENT_FREE || !ckbi_segment_is_orphan(v, i))
             continue;
-        v->segments[i].epoch = v->probed[0].epoch;
+        v->segments[i].epoch = v->probed[2].epoch;
         v->segments[i].state = CKBI_SEGMENT_FULL;
         int status = ckbi_mount_segment(m, i);
         if (status != CKB_OK)
@@ -3768,9 +3919,11 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     v->journal_switch = true;
     v->unsettled = !v->clean;
     v->supersede_clock = 1;
-    v->free_cursor = 2 + (uint32_t)(v->next_epoch % (v->segment_count - 2)); /* wear spreads over mounts too */
+    uint32_t first = ckbi_first_segment(v);
+    /* Wear spreads over mounts too. */
+    v->free_cursor = first + (uint32_t)(v->next_epoch % (v->header.segment_count - first));
     v->free_count = 0;
-    for (uint32_t i = 0; i < v->segment_count; i++) {
+    for (uint32_t i = 0; i < v->header.segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
         v->free_count += s->state == CKBI_SEGMENT_FREE;
         v->parked_count += s->state == CKBI_SEGMENT_PARKED;
@@ -4564,11 +4717,12 @@ static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint
 static CKBI_UNUSED bool ckbi_container_fits(const ckb_volume *v)
 {
     const ckb_geometry *g = &v->medium.geometry;
-    uint64_t things = (uint64_t)v->segment_count + 1;
+    uint64_t facts = (uint64_t)v->header.segment_count + CKBI_SNAPSHOT_FACTS + 1;
     for (uint32_t i = 0; i < v->config.max_containers; i++)
-        things += v->containers[i].serial != 0;
-    uint64_t batch = ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit);
-    return ckbi_snapshot_bytes(g, v->io_bytes, things) + batch <= ckbi_journal_room(g);
+        facts += v->containers[i].serial != 0;
+    /* The last batch of the snapshot may waste a unit, and then there must be room for one more. */
+    facts += (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit) / CKBI_FACT_BYTES * 2 + CKBI_FACTS_MAX;
+    return facts <= v->header.journal_span * ckbi_journal_facts(g, v->header.journal_span, v->io_bytes);
 }
 
 CKB_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
@@ -5592,6 +5746,8 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
         out->max_chunks = 1024;
     if (out->max_containers == 0)
         out->max_containers = 16;
+    if (out->max_logs == 0)
+        out->max_logs = 4;
     if (out->max_writers == 0)
         out->max_writers = 4;
     if (out->reserve_segments == 0)
@@ -5659,93 +5815,128 @@ CKB_DEF size_t ckb_volume_memory(const ckb_geometry *geometry, const ckb_config 
 /* ---- format */
 
 #ifndef CKB_READ_ONLY
-/* Bytes that a snapshot of all segments and so many containers takes, and the half of a journal segment that
- * it may take, so that the journal does not switch all the time. */
-static CKBI_UNUSED bool ckbi_format_fits(const ckb_geometry *g, uint32_t containers, uint64_t *need,
-                                         uint64_t *room)
+/* Facts of a snapshot of all segments and of so many containers and logs; 0: the defaults. */
+static CKBI_UNUSED uint64_t ckbi_format_facts(const ckb_geometry *g, uint32_t containers, uint32_t logs)
 {
     ckb_config defaults;
     ckbi_config_defaults(g, NULL, &defaults);
-    if (containers == 0)
-        containers = defaults.max_containers;
-    *need = ckbi_snapshot_bytes(g, defaults.io_buffer_bytes, (uint64_t)g->segment_count + containers);
-    *room = ckbi_journal_room(g) / 2;
-    return *need <= *room;
+    return CKBI_SNAPSHOT_FACTS + (uint64_t)g->segment_count +
+           (containers ? containers : defaults.max_containers) +
+           2 * (uint64_t)(logs ? logs : defaults.max_logs);
+}
+
+/* Segments of one side of the journal: a snapshot takes half of them, so that the sides do not switch all
+ * the time. 0: so many do not leave two segments for anything else; `*most` is what they could hold. */
+static CKBI_UNUSED uint32_t ckbi_format_span(const ckb_geometry *g, uint64_t facts, uint64_t *most)
+{
+    ckb_config defaults;
+    ckbi_config_defaults(g, NULL, &defaults);
+    if (2 * facts <= ckbi_journal_facts(g, 1, defaults.io_buffer_bytes))
+        return 1;
+    uint64_t per_segment = ckbi_journal_facts(g, 2, defaults.io_buffer_bytes);
+    uint64_t span = per_segment ? (2 * facts + per_segment - 1) / per_segment : g->segment_count;
+    *most = g->segment_count / 2 * per_segment / 2;
+    return 2 * span + 2 <= g->segment_count ? (uint32_t)span : 0;
 }
 
 CKB_DEF size_t ckb_format_memory(const ckb_geometry *geometry)
 {
-    uint64_t need, room;
+    uint64_t most = 0;
     if (!ckbi_geometry_valid(geometry) || ckbi_payload_max(geometry) == 0 ||
-        !ckbi_format_fits(geometry, 1, &need, &room))
+        ckbi_format_span(geometry, ckbi_format_facts(geometry, 1, 1), &most) == 0)
         return 0;
     return (size_t)ckbi_max(ckbi_data_start(geometry), ckbi_align_up(512, geometry->write_unit)) +
            geometry->buffer_align;
 }
 
 static CKBI_UNUSED int ckbi_format_check(const ckb_medium *medium, const ckb_format_config *config,
-                                         size_t bytes, ckb_fault *fault)
+                                         size_t bytes, ckb_fault *fault, uint32_t *span)
 {
     const ckb_geometry *g = &medium->geometry;
     static const uint8_t zero[16] = {0};
-    uint64_t need, room;
+    uint64_t most = 0;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_GEOMETRY, CKB_NO_SEGMENT, 0, 4, g->segment_count);
     if (!ckbi_geometry_valid(g) || ckbi_payload_max(g) == 0)
         return CKB_INVALID;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_ARGUMENT, CKB_NO_SEGMENT, 0, 1, 0);
     if (!config || ckbi_compare(config->volume_id, zero, 16) == 0)
         return CKB_INVALID;
-    bool fits = ckbi_format_fits(g, config->max_containers, &need, &room);
-    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_JOURNAL_ROOM, CKB_NO_SEGMENT, 0, need, room);
+    uint64_t facts = ckbi_format_facts(g, config->max_containers, config->max_logs);
+    *span = ckbi_format_span(g, facts, &most);
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_JOURNAL_ROOM, CKB_NO_SEGMENT, 0, facts, most);
     if (fault)
         fault->index = g->segment_count;
-    if (!fits)
+    if (*span == 0)
         return CKB_INVALID;
     ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, ckb_format_memory(g), bytes);
     return bytes >= ckb_format_memory(g) ? CKB_OK : CKB_INVALID;
 }
 
 /* Erases one journal segment and writes its header and, unless `seed` is null, an empty snapshot. */
-static CKBI_UNUSED int ckbi_format_segment(const ckb_medium *medium, const uint8_t *volume_id, uint32_t segment,
-                                           uint64_t epoch, const uint32_t *seed, uint8_t *buffer)
+static CKBI_UNUSED int ckbi_format_segment(const ckb_medium *medium, const ckb_probe_info *header,
+                                           const uint32_t *seed, uint8_t *buffer)
 {
     const ckb_geometry *g = &medium->geometry;
     uint64_t start = ckbi_data_start(g);
-    int status = medium->erase(medium->context, segment);
+    int status = medium->erase(medium->context, header->segment);
     ckbi_fill(buffer, 0, (size_t)start);
-    ckbi_header_encode(buffer, g, g->segment_count, volume_id, epoch, segment);
+    ckbi_header_encode(buffer, header);
     if (status == CKB_OK)
-        status = medium->write(medium->context, segment, 0, buffer, (size_t)start);
+        status = medium->write(medium->context, header->segment, 0, buffer, (size_t)start);
     if (status == CKB_OK && seed) {
-        const ckbi_fact facts[3] = {{CKBI_FACT_COUNTERS, 0, epoch + 1, 1},
+        const ckbi_fact facts[3] = {{CKBI_FACT_COUNTERS, 0, header->epoch + 1, 1},
                                     {CKBI_FACT_CLEAN, 0, 0, 0},
                                     {CKBI_FACT_SNAPSHOT_END, 0, 0, 0}};
         for (uint32_t i = 0; i < 3; i++)
             ckbi_fact_put(buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &facts[i]);
         size_t batch = ckbi_facts_frame(buffer, 3, *seed, start, 0, g->write_unit);
-        status = medium->write(medium->context, segment, start, buffer, batch);
+        status = medium->write(medium->context, header->segment, start, buffer, batch);
     }
-    return status == CKB_OK ? medium->sync(medium->context, segment) : status;
+    return status == CKB_OK ? medium->sync(medium->context, header->segment) : status;
+}
+
+/* Writes both sides of the journal; `header->segment` is the one where it stopped. The standby comes first:
+ * until segment 0 is complete there is an older volume, or none. Further segments only get their space. */
+static CKBI_UNUSED int ckbi_format_journal(const ckb_medium *medium, ckb_probe_info *header, uint8_t *buffer)
+{
+    uint32_t seed = ckbi_crc_update(UINT32_MAX, header->volume_id, 16);
+    seed = ckbi_crc_update8(ckbi_crc_update8(seed, 2), 0);
+    int status = CKB_OK;
+    for (uint32_t i = 2 * header->journal_span - 1; i > 1 && status == CKB_OK; i--) {
+        header->segment = i;
+        status = medium->erase(medium->context, i);
+    }
+    if (status != CKB_OK)
+        return status;
+    header->segment = 1;
+    header->epoch = 1;
+    status = ckbi_format_segment(medium, header, NULL, buffer);
+    if (status != CKB_OK)
+        return status;
+    header->segment = 0;
+    header->epoch = 2;
+    return ckbi_format_segment(medium, header, &seed, buffer);
 }
 
 CKB_DEF int ckb_format(const ckb_medium *medium, const ckb_format_config *config, void *memory, size_t bytes,
                        ckb_fault *fault)
 {
     const ckb_geometry *g = &medium->geometry;
-    int status = ckbi_format_check(medium, config, bytes, fault);
+    ckb_probe_info header;
+    ckbi_fill(&header, 0, sizeof(header));
+    int status = ckbi_format_check(medium, config, bytes, fault, &header.journal_span);
     if (status != CKB_OK)
         return status;
-    uint8_t *buffer = (uint8_t *)memory + (-(uintptr_t)memory & (g->buffer_align - 1));
-    uint32_t seed = ckbi_crc_update(UINT32_MAX, config->volume_id, 16);
-    seed = ckbi_crc_update8(ckbi_crc_update8(seed, 2), 0);
-    /* The standby first: until segment 0 is complete there is an older volume, or none. */
-    uint32_t segment = 1;
-    status = ckbi_format_segment(medium, config->volume_id, 1, 1, NULL, buffer);
-    if (status == CKB_OK) {
-        segment = 0;
-        status = ckbi_format_segment(medium, config->volume_id, 0, 2, &seed, buffer);
-    }
-    ckbi_fault_set(fault, status, status == CKB_OK ? CKB_TOPIC_NONE : CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
+    ckbi_copy(header.volume_id, config->volume_id, 16);
+    header.format_major = CKB_FORMAT_MAJOR;
+    header.format_minor = CKB_FORMAT_MINOR;
+    header.write_unit = g->write_unit;
+    header.segment_bytes = g->segment_bytes;
+    header.segment_count = g->segment_count;
+    status =
+        ckbi_format_journal(medium, &header, (uint8_t *)memory + (-(uintptr_t)memory & (g->buffer_align - 1)));
+    ckbi_fault_set(fault, status, status == CKB_OK ? CKB_TOPIC_NONE : CKB_TOPIC_MEDIUM, header.segment, 0, 0,
+                   0);
     return status;
 }
 #endif
@@ -5764,7 +5955,7 @@ static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     int status = ckbi_mount_find_journal(m);
-    for (uint32_t i = 2; status == CKB_OK && i < v->segment_count; i++)
+    for (uint32_t i = ckbi_first_segment(v); status == CKB_OK && i < v->header.segment_count; i++)
         if (v->segments[i].state == CKBI_SEGMENT_FULL || v->segments[i].state == CKBI_SEGMENT_PARKED)
             status = ckbi_mount_segment(m, i);
     if (status == CKB_OK)
@@ -5795,7 +5986,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
         return CKB_INVALID;
     }
     v->medium = *medium;
-    v->segment_count = g->segment_count;
+    v->header.segment_count = g->segment_count;
     CKB_MUTEX_INIT(&v->lock);
     CKB_MUTEX_INIT(&v->long_lock);
     ckbi_index_init(&v->index);
@@ -5923,6 +6114,9 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
     case CKBI_SEGMENT_RETIRED:
         stat->segments_retired++;
         break;
+    case CKBI_SEGMENT_JOURNAL:
+        stat->segments_journal++;
+        break;
     case CKBI_SEGMENT_OPEN:
         stat->segments_open++;
         break;
@@ -5963,16 +6157,16 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
         CKB_MUTEX_UNLOCK(&v->index.partitions[p].lock);
     }
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_copy(stat->volume_id, v->volume_id, 16);
+    ckbi_copy(stat->volume_id, v->header.volume_id, 16);
     stat->geometry = v->medium.geometry;
-    stat->geometry.segment_count = v->segment_count;
-    stat->format_major = v->format_major;
-    stat->format_minor = v->format_minor;
+    stat->geometry.segment_count = v->header.segment_count;
+    stat->format_major = v->header.format_major;
+    stat->format_minor = v->header.format_minor;
     stat->read_only = v->config.read_only;
     stat->salvage = v->config.salvage;
     stat->failed = CKBI_LOAD(&v->failed) != 0;
     stat->clean = v->clean;
-    for (uint32_t i = 0; i < v->segment_count; i++)
+    for (uint32_t i = 0; i < v->header.segment_count; i++)
         ckbi_stat_segment(v, i, stat);
     stat->free_bytes +=
         ((uint64_t)stat->segments_free + stat->segments_prepared) * v->medium.geometry.segment_bytes;
@@ -5989,7 +6183,7 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
     stat->dropped_tails = v->dropped_tails;
     stat->mount_scanned = v->mount_scanned;
     stat->mount_summaries = v->mount_summaries;
-    stat->journal_epoch = v->journal_epoch;
+    stat->journal_epoch = v->journal.epoch;
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
@@ -6145,19 +6339,29 @@ static CKBI_UNUSED void ckbi_check_walk(ckbi_checking *k, ckbi_walk *walk, uint3
         ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
 }
 
-/* The journal in force; the long lock keeps it still. */
+/* The side of the journal that is in force; the long lock keeps it still. */
 static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
 {
     ckb_volume *v = k->volume;
     ckbi_walk *walk = &k->reader->walk;
+    ckbi_source *s = &k->reader->source;
+    ckbi_journal at;
+    uint64_t next;
     CKB_MUTEX_LOCK(&v->long_lock);
-    k->report->segments++;
-    if (ckbi_check_header(k, v->journal_segment, v->journal_epoch)) {
-        ckbi_source *s = &k->reader->source;
-        ckbi_walk_open(walk, v, s->buffer, s->size, v->journal_segment, v->journal_epoch);
-        walk->stop = walk->known = v->journal_end;
+    at = v->journal;
+    for (at.segment &= 1u; at.segment <= v->journal.segment && !k->stopped; at.segment += 2) {
+        k->report->segments++;
+        if (!ckbi_check_header(k, at.segment, at.epoch))
+            continue;
+        int status = ckbi_walk_open_journal(walk, v, s->buffer, s->size, &at, &next);
+        if (status != CKB_OK) {
+            ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, at.segment, 0, 0, 0);
+            continue;
+        }
+        if (at.segment == v->journal.segment)
+            walk->stop = walk->known = v->journal.end;
         walk->verify = true;
-        ckbi_check_walk(k, walk, v->journal_segment);
+        ckbi_check_walk(k, walk, at.segment);
     }
     CKB_MUTEX_UNLOCK(&v->long_lock);
 }
@@ -6203,7 +6407,7 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
         ckb_sync(volume);
 #endif
     ckbi_check_journal(&k);
-    for (uint32_t i = 2; i < volume->segment_count && !k.stopped; i++)
+    for (uint32_t i = ckbi_first_segment(volume); i < volume->header.segment_count && !k.stopped; i++)
         ckbi_check_segment(&k, i);
     reader->source.have = 0;
     reader->source.ahead = false;
@@ -6313,7 +6517,7 @@ static CKBI_UNUSED const char *ckbi_topic_text(int topic)
     case CKB_TOPIC_TAIL:
         return "dropped %f bytes at segment %s offset %o: never made durable";
     case CKB_TOPIC_JOURNAL_ROOM:
-        return "%i segments of this size: the journal needs %e bytes for them, half a segment has %f";
+        return "%i segments of this size: the journal needs room for %e facts, half of them hold %f";
     default:
         return "%t";
     }

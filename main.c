@@ -26,6 +26,7 @@ enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_IO = 3, EXIT_CORRUPT
 #define PUT_CHUNK_BYTES (UINT64_C(4) << 20)
 #define CONTAINERS_STANDARD 256u
 #define SCRATCH_SEGMENT_MAX (UINT64_C(16) << 20)
+#define SCRATCH_SEGMENTS_MAX (UINT64_C(1) << 17)
 
 /* One command as it was typed. */
 typedef struct invocation {
@@ -212,21 +213,18 @@ static ckb_host_thread bench_threads[1024];
 
 /* How a directory is cut into segments. The default size follows from the free space; runs are short and
  * may have many writers, each with a segment of its own, so that larger ones would mostly be reserved and
- * never written. And there may be no more segments than the journal can name: its facts of 24 bytes must
- * fit half a segment. */
+ * never written. Small segments do not fill the whole file system: each costs memory, used or not. */
 static void place_shape(const place *p, const ckb_bench_need *need, ckb_target_options *options)
 {
-    uint64_t free_bytes = 0, facts, kept = UINT64_C(2) * need->max_containers + 256;
+    uint64_t free_bytes = 0;
     options->segment_bytes = need->segment_bytes;
     if (p->kind != CKB_TARGET_DIRECTORY || ckb_host_free_bytes(p->path, &free_bytes) != CKB_OK)
         return;
     free_bytes = free_bytes / 10 * 9;
     if (options->segment_bytes == 0 && ckb_default_segment_bytes(free_bytes, 4096) >= SCRATCH_SEGMENT_MAX)
         options->segment_bytes = SCRATCH_SEGMENT_MAX;
-    facts = options->segment_bytes / 48;
-    facts = facts > kept + 8 ? facts - kept : 8;
-    if (options->segment_bytes != 0 && facts < free_bytes / options->segment_bytes)
-        options->size_bytes = facts * options->segment_bytes;
+    if (options->segment_bytes != 0 && free_bytes / options->segment_bytes > SCRATCH_SEGMENTS_MAX)
+        options->size_bytes = SCRATCH_SEGMENTS_MAX * options->segment_bytes;
 }
 
 static int place_open(place *p, const ckb_bench_need *need)
@@ -337,7 +335,7 @@ static int place_mount(place *p, ckb_volume **volume, ckb_fault *fault)
 /* Formats; the id says that a benchmark may do it again. */
 static int format_target(const ckb_target *target, bool scratch, uint32_t max_containers, ckb_fault *fault)
 {
-    ckb_format_config config = {{0}, max_containers};
+    ckb_format_config config = {.max_containers = max_containers};
     size_t bytes = ckb_format_memory(&target->medium.geometry);
     void *memory = malloc(bytes);
     int status = memory == NULL ? CKB_NOSPACE : ckb_volume_id_make(config.volume_id, scratch);
@@ -1136,6 +1134,7 @@ static void info_print(const invocation *call, const ckb_stat *stat, bool json)
         {"segments_full", stat->segments_full},
         {"segments_retired", stat->segments_retired},
         {"segments_lost", stat->segments_lost},
+        {"segments_journal", stat->segments_journal},
         {"live_bytes", stat->live_bytes},
         {"dead_bytes", stat->dead_bytes},
         {"free_bytes", stat->free_bytes},

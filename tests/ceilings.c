@@ -147,7 +147,7 @@ typedef struct store {
 
 static void store_open(store *s, const ckb_medium *medium, uint64_t chunks, uint32_t containers)
 {
-    ckb_format_config fresh = {{0}, containers};
+    ckb_format_config fresh = {{0}, containers, 0};
     const ckb_config config = {.max_chunks = chunks + chunks / 8 + 1024, .max_containers = containers};
     ckb_fault fault;
     char text[200];

@@ -471,7 +471,7 @@ static void mount(void)
 
 static void format(void)
 {
-    const ckb_format_config fresh = {{'r', 'a', 'c', 'e'}, config.max_containers};
+    const ckb_format_config fresh = {{'r', 'a', 'c', 'e'}, config.max_containers, 0};
     size_t bytes = ckb_format_memory(&medium.geometry);
     void *memory = memory_take(bytes);
     for (uint32_t i = 0; i < SEGMENT_COUNT; i++)

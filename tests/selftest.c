@@ -160,7 +160,7 @@ static int run(void)
 {
     ckb_volume *volume;
     ckb_fault fault;
-    const ckb_format_config format = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 0};
+    const ckb_format_config format = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, 0, 0};
     memset(image, 0xA5, sizeof image);
     int status = ckb_format(&medium, &format, volume_memory, sizeof volume_memory, &fault);
     if (status != CKB_OK)

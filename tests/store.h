@@ -67,7 +67,7 @@ static inline void store_open_writer(store *s)
 
 static inline int store_format(store *s)
 {
-    ckb_format_config format = {{1, 2, 3, 4}, 0};
+    ckb_format_config format = {{1, 2, 3, 4}, 0, 0};
     size_t bytes = ckb_format_memory(&s->medium.geometry);
     void *memory = malloc(bytes);
     int status = ckb_format(&s->medium, &format, memory, bytes, &s->fault);

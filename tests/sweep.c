@@ -28,6 +28,15 @@ const world_shape sweep_large = {.geometry = {.segment_bytes = 40960,
                                  .writer = {.buffer_bytes = 8192},
                                  .container_base = 1000};
 
+const world_shape sweep_many = {.geometry = {.segment_bytes = 2048,
+                                             .segment_count = 48,
+                                             .read_unit = 64,
+                                             .write_unit = 64,
+                                             .buffer_align = 8},
+                                .config = {.max_chunks = 1024, .max_containers = 12, .max_writers = 4},
+                                .writer = {.buffer_bytes = 512},
+                                .container_base = 1000};
+
 /* -------------------------------------------------------------------------------------------- threads */
 
 /* Writers 0 and 1 are shared by threads 0-1 and 2-3; threads 4 and 5 have their own. */

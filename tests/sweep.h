@@ -41,6 +41,8 @@ typedef struct sweep {
 extern const world_shape sweep_small;
 /* Large chunks: more than a window of 16 KiB and more than a writer's buffer; sectors of 512 bytes. */
 extern const world_shape sweep_large;
+/* So many segments that the journal takes several on each side. */
+extern const world_shape sweep_many;
 
 /* Fill name, seed, target, shape and threaded; `steps` is the length of the workload. Asserts that there
  * are no violations and as many states as wanted. */

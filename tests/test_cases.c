@@ -90,7 +90,7 @@ Test(cases, C81_nothing_of_an_earlier_life_comes_back)
 {
     store *s = store_new();
     put(s, 0, 100);
-    ckb_format_config format = {{5, 6, 7, 8}, 0};
+    ckb_format_config format = {{5, 6, 7, 8}, 0, 0};
     size_t bytes = ckb_format_memory(&s->medium.geometry);
     void *memory = malloc(bytes);
     cr_assert_eq(ckb_format(&s->medium, &format, memory, bytes, &s->fault), CKB_OK);

@@ -19,6 +19,13 @@ Test(chunks_crash, keep_large_chunks_when_power_fails)
     sweep_run(&now, 700);
 }
 
+Test(chunks_crash, keep_what_a_journal_of_several_segments_says_when_power_fails)
+{
+    static sweep now = {.name = "many", .seed = 7, .target = 8000};
+    now.shape = sweep_many;
+    sweep_run(&now, 700);
+}
+
 Test(chunks_crash, sweep_notices_a_medium_that_forgets_what_was_synced)
 {
     static sweep now = {.name = "control", .seed = 5, .target = 3000, .forget_syncs = true};
