@@ -125,8 +125,9 @@
  *   that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
  *   next multiple of 8. Gaps for alignment hold zeros and mean nothing.
  *
- *    1 START    first in a segment. 20: stream (1 chunks). 24: stream id 8, place in the stream 8,
- *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8. Chunk segments stand alone.
+ *    1 START    first in a segment. 20: stream (1 chunks, 2 a log). 24: stream id 8, place in the stream 8,
+ *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8; of a log also its first index
+ *               8. Chunk segments stand alone; the stream id of a log is its serial.
  *    2 END      closes a batch; its payload is the padding to the next write unit. Flag 2: the segment's last.
  *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is preceded
  *               by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified.
@@ -134,13 +135,16 @@
  *    5 SUMMARY  what the records since the summary before it were. 20: place of that summary, 0 none. Entries of
  *               28 bytes: serial 4, chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4.
  *    6 SEAL     in the last write unit, only in segments of 64 or more units. 20: end of the records; 24: place
- *               of the last summary 4. Written after the segment was synced: whoever finds it knows that all
+ *               of the last summary, or of a log's last entry, 4. Written after the segment was synced: whoever finds it knows that all
  *               is there.
  *    7 FACTS    journal: facts of 24 bytes, see below.
  *    8 NEXT     journal: where it goes on. 24: epoch 8: in the last write unit that of the other side, which took
  *               over; in the unit before it, on sides of several segments, that of this one, which continues it.
  *
- *   Types up to 31 are reserved for log entries and checkpoints. A batch is what one write takes to the medium:
+ *    9 ENTRY    20: how many entries before this one were not durable when it was written (0xFFFFFFFF: so many
+ *               or more). 24: index 8, term 8. That is a durable mark that reaches over segments.
+ *
+ *   Types up to 31 are reserved for checkpoints and the like. A batch is what one write takes to the medium:
  *   it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
  *   flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
  *   padding a batch.
@@ -151,18 +155,25 @@
  * c 8:
  *
  *    1 COUNTERS   b next epoch, c next container serial
- *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary in bits
- *                 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed
+ *    2 SEGMENT    a number, b epoch (0 free, all ones retired), c extent: end in bits 0-29, last summary or log
+ *                 entry in bits 30-59, kind in bits 60-63: 0 unknown, 1 parked (may be continued at its end), 2 resumed
  *                 (durable up to the end given, continued since), 3 full
  *    3 CONTAINER  a serial, b id, c state in bits 0-7 (0 forgotten, 1 open, 2 closed, 3 unhealthy, 4 deleted)
  *                 and flags from bit 8 (1: holds records that supersede others)
  *    4 SNAPSHOT_END  all before it in this segment is the whole state
  *    5 CLEAN      b next epoch at a clean unmount: every segment of a lower epoch is durable to its last END
+ *    6 LOG        a serial, b and c name of up to 16 bytes, zero-padded; all zero: the log was deleted
+ *    7 LOG_FIRST  a serial, b index of the first entry that is kept, c epoch: its segments of a lower one are void
  *
  *   When a side is full, and at the first fact of every mount (so that nothing is appended behind a tail that a
  *   crash may have left), the other one is begun with a snapshot, under an epoch with which nothing in it
  *   verifies. It is in force once it is synced, and NEXT in the old one says so before the next fact. Preparing
  *   segments costs a fact; rolling into a prepared one costs none.
+ *
+ * LOGS. A log's segments, in the order of their epochs, each name the one before them and where it ended. A purge
+ * is a LOG_FIRST; so is a reset, which makes all segments there are void. A truncate frees segments, newest
+ * first, and gives the one that stays the extent "full" with its new end, in one batch of facts where they fit;
+ * then the log goes on in another segment. Container and log serials are given from one counter.
  *
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
  * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
@@ -192,8 +203,20 @@
  *   S9  free, but records of a newer epoch are there    in use after all: read as S5 when the journal's tail was
  *                                                       dropped, else never erased, and read at the next mount
  *   S10 retired                                         left alone
+ *   L1  log segments that name each other               read in order; the first index is the journal's
+ *   L2  log segment of a deleted log, or void           freed
+ *   L3  a log segment ends before the next one says,    torn: cut there and counted; the segments behind it are
+ *       and nothing shows that it was durable           free again
+ *   L4  the same, and entries behind it show that       damage: the missing indexes, and the place
+ *       it was durable
+ *   L5  the named predecessor is not there              damage: the missing indexes, and its number and epoch
+ *   L6  a lost segment is newer than the log's newest   damage: opening says CORRUPT, unless for salvage
+ *   L7  two segments claim one place in a log           damage: the newer counts, the other is set aside
+ *   L8  START does not verify, entries do               damage; the successor tells whose it is, or else as L6
+ *   L9  an index that does not follow                   damage: both values
+ *   L10 the place of the last entry holds none          damage; the records instead
  *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
- *   R2  chunk of a serial not yet given                 damage: the journal lost a fact
+ *   R2  chunk or log of a serial not yet given          damage: the journal lost a fact
  *   E1  the medium reports an error                     the mount fails with it: it says nothing about the data
  *
  * Everything stands until the first write: then what was found is synced, and the journal moves on.
@@ -281,7 +304,8 @@ typedef enum ckb_topic {
     CKB_TOPIC_LOG,            /* index: number of the log's serial */
     CKB_TOPIC_ENTRY,          /* a log entry does not verify: index, segment, offset of its record */
     CKB_TOPIC_ENTRY_ORDER,    /* found: index of the entry at segment, offset; expected: what it should be */
-    CKB_TOPIC_LOG_HOLE,       /* entries expected..found are lost with segment, whose epoch was index */
+    CKB_TOPIC_LOG_HOLE,       /* entries expected..found are lost: what comes before segment, epoch index */
+    CKB_TOPIC_ENTRY_LOST,     /* entries expected..found are in no segment; they should follow in segment */
     CKB_TOPIC_LOG_END,        /* entries from index on may be lost with segment, whose epoch was expected */
     CKB_TOPIC_LOG_DOUBLE,     /* segment and segment found claim the same place of a log, expected */
     CKB_TOPIC_COUNT
@@ -1734,12 +1758,15 @@ enum {
     CKBI_RECORD_SEAL = 6,
     CKBI_RECORD_FACTS = 7,
     CKBI_RECORD_NEXT = 8,
+    CKBI_RECORD_ENTRY = 9,
     CKBI_RECORD_TYPE_LIMIT = 32
 };
 
 #define CKBI_RECORD_COMMON 24u
 #define CKBI_RECORD_CHUNK_BYTES 40u
+#define CKBI_RECORD_ENTRY_BYTES 40u
 #define CKBI_RECORD_START_BYTES 56u
+#define CKBI_RECORD_LOG_START_BYTES 64u
 #define CKBI_RECORD_SEAL_BYTES 32u
 #define CKBI_RECORD_NEXT_BYTES 32u
 #define CKBI_RECORD_HEADER_MAX 128u
@@ -1753,6 +1780,8 @@ enum {
 #define CKBI_SEED_WINDOW 2u /* and up, by window */
 
 #define CKBI_STREAM_CHUNKS 1u
+#define CKBI_STREAM_LOG 2u
+#define CKBI_LOG_UNKNOWN UINT32_MAX /* serial: a log's segment, and nobody knows whose */
 
 /* Journal facts. */
 enum {
@@ -1760,7 +1789,9 @@ enum {
     CKBI_FACT_SEGMENT = 2,      /* a: segment, b: epoch or 0 for free, c: extent */
     CKBI_FACT_CONTAINER = 3,    /* a: serial, b: id, c: state and flags */
     CKBI_FACT_SNAPSHOT_END = 4, /* everything before it in this segment is the whole state */
-    CKBI_FACT_CLEAN = 5         /* b: next epoch; all that was written so far is durable */
+    CKBI_FACT_CLEAN = 5,        /* b: next epoch; all that was written so far is durable */
+    CKBI_FACT_LOG = 6,          /* a: serial, b and c: name */
+    CKBI_FACT_LOG_FIRST = 7     /* a: serial, b: first index, c: first epoch */
 };
 
 #define CKBI_EPOCH_RETIRED UINT64_MAX
@@ -1787,11 +1818,14 @@ enum {
 
 typedef struct ckbi_segment {
     uint64_t epoch;
-    uint32_t died_at; /* supersede clock when the last live record went; 0: not yet */
-    uint32_t end;     /* units: where its records end */
-    uint32_t summary; /* units: its last summary, 0 for none */
-    uint32_t live;    /* units: records that count */
-    uint32_t owner;   /* 1 + number of the writer that has it open, 0 for none */
+    uint64_t first;    /* of a log: index of its first entry */
+    uint32_t log;      /* serial of the log it belongs to, 0: none */
+    uint32_t previous; /* of a log: the segment before it, or CKB_NO_SEGMENT */
+    uint32_t died_at;  /* supersede clock when the last live record went; 0: not yet */
+    uint32_t end;      /* units: where its records end */
+    uint32_t summary;  /* units: its last summary, or a log's last entry; 0 for none */
+    uint32_t live;     /* units: records that count; all of a log's segment, or nothing */
+    uint32_t owner;    /* 1 + number of the writer that has it open, 0 for none */
     uint8_t state;
     uint8_t extent; /* CKBI_EXTENT_: what is durably known of `end` and `summary`, 0 for nothing */
 } ckbi_segment;
@@ -1806,6 +1840,19 @@ typedef struct ckbi_container {
     bool swept;        /* deleted, and no chunk of it is left in the index */
     uint8_t spare[23]; /* one cache line each, so that writers of two containers do not share one */
 } ckbi_container;
+
+/* A log of the volume. While it is open its first index and newest segment change under its own lock too. */
+typedef struct ckbi_log_slot {
+    char name[CKB_LOG_NAME_BYTES]; /* zero-padded */
+    uint64_t first;                /* index of the first entry that is kept */
+    uint64_t first_epoch;          /* its segments of a lower epoch are void */
+    uint64_t next;                 /* index of the next entry; not kept up while it is open */
+    uint64_t place;                /* of its newest segment */
+    uint32_t newest;               /* segment, or CKB_NO_SEGMENT */
+    uint32_t serial;               /* 0: there is no log here */
+    uint32_t lost_segment;         /* may have held newer entries, or CKB_NO_SEGMENT */
+    struct ckb_log *open;
+} ckbi_log_slot;
 
 typedef struct ckbi_slot {
     uint64_t block;
@@ -1861,8 +1908,18 @@ typedef struct ckbi_record {
     /* chunks and deletes */
     uint32_t serial;
     uint32_t chunk;
-    uint64_t block;
+    uint64_t block; /* of an entry its index */
+    uint64_t term;  /* of an entry */
 } ckbi_record;
+
+/* What a START record says of a log's segment. */
+typedef struct ckbi_start {
+    uint64_t place;
+    uint64_t epoch; /* of the predecessor */
+    uint64_t first;
+    uint32_t serial;
+    uint32_t segment, end; /* of the predecessor; CKB_NO_SEGMENT: none */
+} ckbi_start;
 
 typedef struct ckbi_fact {
     uint32_t kind;
@@ -1915,13 +1972,15 @@ struct ckb_volume {
     ckbi_container *containers;
     uint32_t *by_id, *by_serial;
     uint32_t container_slots; /* of the two hash tables; a power of two */
+    ckbi_log_slot *logs;
     uint32_t next_serial;
     uint32_t mount_serial; /* next_serial at mount: what was created since lost nothing */
 
     ckbi_index index;
     uint32_t supersede_clock; /* counts segments that died */
 
-    struct ckb_writer **writers;
+    struct ckb_writer **writers; /* of chunks, then of logs */
+    uint32_t writer_places;
 
     uint64_t next_epoch;
     uint64_t mount_epoch;   /* next_epoch as the journal had it at mount */
@@ -1939,6 +1998,7 @@ struct ckb_volume {
 
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
+    ckbi_start start;
     ckb_probe_info probed[3];            /* of the two sides of the journal, and of the segment looked at */
     uint32_t refused;                    /* erases that answered NOSPACE in this preparation */
     ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
@@ -2082,6 +2142,7 @@ static CKBI_UNUSED uint16_t ckbi_record_min_header(uint8_t type)
         return CKBI_RECORD_START_BYTES;
     case CKBI_RECORD_CHUNK:
     case CKBI_RECORD_DELETE:
+    case CKBI_RECORD_ENTRY:
         return CKBI_RECORD_CHUNK_BYTES;
     case CKBI_RECORD_SEAL:
     case CKBI_RECORD_NEXT:
@@ -2119,6 +2180,11 @@ static CKBI_UNUSED bool ckbi_record_decode(const ckb_geometry *g, uint32_t segme
     record->serial = 0;
     record->chunk = 0;
     record->block = 0;
+    record->term = 0;
+    if (record->type == CKBI_RECORD_ENTRY) {
+        record->block = ckbi_get64(header + 24);
+        record->term = ckbi_get64(header + 32);
+    }
     if (record->type == CKBI_RECORD_CHUNK || record->type == CKBI_RECORD_DELETE) {
         record->serial = ckbi_get32(header + 24);
         record->chunk = ckbi_get32(header + 28);
@@ -2168,7 +2234,7 @@ static CKBI_UNUSED int ckbi_source_get(ckbi_source *s, uint64_t offset, size_t l
         if (status != CKB_OK)
             return status;
         s->at = from;
-        s->have = (size_t)(to - from);
+        s->have = (size_t)(ckbi_min(to, ckbi_max(s->limit, offset + length)) - from);
     }
     *bytes = s->buffer + (offset - s->at);
     return CKB_OK;
@@ -2680,37 +2746,59 @@ static CKBI_UNUSED uint64_t ckbi_container_word(uint32_t state, uint32_t flags)
     return (state == CKBI_CONTAINER_CLOSING ? (uint32_t)CKB_CONTAINER_OPEN : state) | (uint64_t)flags << 8;
 }
 
-/* One more fact of the snapshot: `*cursor` walks counters, segments, containers, the end mark. */
-static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
+/* The snapshot's facts about a log, two of them. False: there is no log. */
+static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, uint64_t number, ckbi_fact *fact)
+{
+    const ckbi_log_slot *slot = &v->logs[number / 2];
+    fact->kind = number % 2 == 0 ? CKBI_FACT_LOG : CKBI_FACT_LOG_FIRST;
+    fact->a = slot->serial;
+    fact->b = number % 2 == 0 ? ckbi_get64((const uint8_t *)slot->name) : slot->first;
+    fact->c = number % 2 == 0 ? ckbi_get64((const uint8_t *)slot->name + 8) : slot->first_epoch;
+    return slot->serial != 0;
+}
+
+static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, uint64_t number, ckbi_fact *fact)
+{
+    const ckbi_container *c = &v->containers[number];
+    fact->kind = CKBI_FACT_CONTAINER;
+    fact->a = c->serial;
+    fact->b = c->id;
+    fact->c = ckbi_container_word(CKBI_LOAD(&c->state), c->flags);
+    return c->serial != 0;
+}
+
+/* The snapshot's fact with this number: the counters, then segments, containers, logs, what is clean, the
+ * end mark. False: there is none with this number. */
+static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, uint64_t number, ckbi_fact *fact)
 {
     uint64_t containers = (uint64_t)v->header.segment_count + 1;
-    uint64_t end = containers + v->config.max_containers + 1;
+    uint64_t logs = containers + v->config.max_containers;
+    uint64_t rest = logs + 2 * (uint64_t)v->config.max_logs;
     ckbi_fill(fact, 0, sizeof(*fact));
-    for (; *cursor <= end; ++*cursor) {
-        if (*cursor == 0) {
-            fact->kind = CKBI_FACT_COUNTERS;
-            fact->b = v->next_epoch;
-            fact->c = v->next_serial;
-        } else if (*cursor < containers) {
-            if (!ckbi_snapshot_segment(v, (uint32_t)(*cursor - 1), fact))
-                continue;
-        } else if (*cursor == end - 1) {
-            fact->kind = CKBI_FACT_CLEAN;
-            fact->b = v->durable_epoch;
-        } else if (*cursor < end) {
-            const ckbi_container *c = &v->containers[*cursor - containers];
-            if (c->serial == 0)
-                continue;
-            fact->kind = CKBI_FACT_CONTAINER;
-            fact->a = c->serial;
-            fact->b = c->id;
-            fact->c = ckbi_container_word(CKBI_LOAD(&c->state), c->flags);
-        } else {
-            fact->kind = CKBI_FACT_SNAPSHOT_END;
-        }
-        ++*cursor;
+    if (number == 0) {
+        fact->kind = CKBI_FACT_COUNTERS;
+        fact->b = v->next_epoch;
+        fact->c = v->next_serial;
         return true;
     }
+    if (number < containers)
+        return ckbi_snapshot_segment(v, (uint32_t)(number - 1), fact);
+    if (number < logs)
+        return ckbi_snapshot_container(v, number - containers, fact);
+    if (number < rest)
+        return ckbi_snapshot_log(v, number - logs, fact);
+    fact->kind = number == rest ? CKBI_FACT_CLEAN : CKBI_FACT_SNAPSHOT_END;
+    fact->b = number == rest ? v->durable_epoch : 0;
+    return true;
+}
+
+/* The next fact of the snapshot from `*cursor` on. False: that was all. */
+static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
+{
+    uint64_t end = ckbi_snapshot_facts(v) - 1;
+    while (*cursor <= end)
+        if (ckbi_snapshot_fact(v, (*cursor)++, fact))
+            return true;
     return false;
 }
 
@@ -2783,7 +2871,7 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
 {
     /* So was the journal itself, and the next switch erases the one before it. */
     int status = ckbi_medium_sync(v, v->journal.segment);
-    if (!v->unsettled || status != CKB_OK)
+    if (!CKBI_LOAD(&v->unsettled) || status != CKB_OK)
         return status;
     bool sync_all = v->medium.geometry.capabilities & CKB_CAP_SYNC_ALL;
     bool synced = false;
@@ -2801,7 +2889,7 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
         if (v->segments[i].state == CKBI_SEGMENT_FULL)
             v->segments[i].extent = CKBI_EXTENT_FULL;
     CKB_MUTEX_UNLOCK(&v->lock);
-    v->unsettled = false;
+    CKBI_STORE(&v->unsettled, false);
     return CKB_OK;
 }
 
@@ -3091,7 +3179,7 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         CKB_MUTEX_LOCK(&v->lock);
         ckbi_segment *s = &v->segments[segment];
         CKBI_STORE(&s->epoch, epoch);
-        s->end = s->summary = s->live = s->died_at = s->owner = 0;
+        s->end = s->summary = s->live = s->died_at = s->owner = s->log = 0;
         s->extent = 0;
         CKBI_STORE(&s->state, CKBI_SEGMENT_PREPARED);
         v->free_count--;
@@ -3102,6 +3190,17 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
 }
 
 static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at);
+static void ckbi_logs_trim(ckb_volume *v);
+
+/* The journal says that it is free. The volume's lock is held. */
+static CKBI_UNUSED void ckbi_segment_set_free(ckb_volume *v, uint32_t segment)
+{
+    ckbi_segment *s = &v->segments[segment];
+    v->parked_count -= s->state == CKBI_SEGMENT_PARKED && s->log == 0;
+    s->log = 0;
+    CKBI_STORE(&s->state, CKBI_SEGMENT_FREE);
+    v->free_count++;
+}
 
 /* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
 static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
@@ -3115,6 +3214,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
+    ckbi_logs_trim(v);
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && count < CKBI_FACTS_MAX; i++) {
         const ckbi_segment *s = &v->segments[i];
         /* A full segment without a known extent still waits for its writer's sync. */
@@ -3134,45 +3234,43 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = 0; i < count; i++) {
-        ckbi_segment *s = &v->segments[facts[i].a];
-        if (s->state == CKBI_SEGMENT_PARKED)
-            v->parked_count--;
-        CKBI_STORE(&s->state, CKBI_SEGMENT_FREE);
-        v->free_count++;
+        ckbi_segment_set_free(v, facts[i].a);
     }
     CKB_MUTEX_UNLOCK(&v->lock);
     *freed = count;
     return CKB_OK;
 }
 
-/* Takes the parked segment with the most room out for a writer that needs `room` bytes, and says so in the
- * journal first. The long lock is held. CKB_NOTFOUND: there is none. */
-static CKBI_UNUSED int ckbi_take_parked(ckb_volume *v, uint64_t room, uint32_t *segment)
+/* The parked segment of chunks with the most room, at least `room` bytes, or CKB_NO_SEGMENT. */
+static CKBI_UNUSED uint32_t ckbi_find_parked(ckb_volume *v, uint64_t room)
 {
     uint64_t limit = ckbi_data_limit(&v->medium.geometry);
     uint32_t best = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = ckbi_first_segment(v); v->parked_count > 0 && i < v->header.segment_count; i++)
-        if (v->segments[i].state == CKBI_SEGMENT_PARKED &&
+        if (v->segments[i].state == CKBI_SEGMENT_PARKED && v->segments[i].log == 0 &&
             (uint64_t)v->segments[i].end * CKBI_UNIT + room <= limit &&
             (best == CKB_NO_SEGMENT || v->segments[i].end < v->segments[best].end))
             best = i;
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (best == CKB_NO_SEGMENT)
-        return CKB_NOTFOUND;
-    ckbi_segment *s = &v->segments[best];
+    return best;
+}
+
+/* Takes a parked segment out, and says so in the journal first. The long lock is held. */
+static CKBI_UNUSED int ckbi_resume(ckb_volume *v, uint32_t segment)
+{
+    ckbi_segment *s = &v->segments[segment];
     /* Resumed before the journal says so: a switch in between writes the same. */
     CKB_MUTEX_LOCK(&v->lock);
     s->extent = CKBI_EXTENT_RESUMED;
     CKB_MUTEX_UNLOCK(&v->lock);
-    v->facts[0] = ckbi_segment_fact(best, s->epoch, ckbi_extent(CKBI_EXTENT_RESUMED, s->end, s->summary));
+    v->facts[0] = ckbi_segment_fact(segment, s->epoch, ckbi_extent(CKBI_EXTENT_RESUMED, s->end, s->summary));
     int status = ckbi_journal_append(v, 1);
     CKB_MUTEX_LOCK(&v->lock);
     if (status == CKB_OK) {
         CKBI_STORE(&s->state, CKBI_SEGMENT_OPEN);
         CKBI_STORE(&s->died_at, 0);
-        v->parked_count--;
-        *segment = best;
+        v->parked_count -= s->log == 0;
     } else {
         s->extent = CKBI_EXTENT_PARKED;
     }
@@ -3203,8 +3301,18 @@ static CKBI_UNUSED uint32_t ckbi_spare_segments(ckb_volume *v)
     return spare;
 }
 
-/* A segment for a writer: a parked one with that much room, a prepared one, or one prepared here. No lock
- * is held. */
+/* A segment that nobody used: a prepared one, or one prepared here. The long lock is held. */
+static CKBI_UNUSED int ckbi_segment_fresh(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
+{
+    uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
+    uint32_t freed = 0;
+    int status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v, &freed) : CKB_OK;
+    while (status == CKB_OK && !ckbi_pool_pop(v, may_use_reserve, segment))
+        status = ckbi_spare_segments(v) <= reserve ? CKB_NOSPACE : ckbi_prepare(v);
+    return status;
+}
+
+/* A segment for a writer of chunks: a parked one with that much room, or a fresh one. No lock is held. */
 static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, bool may_use_reserve, uint32_t *segment)
 {
     uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
@@ -3215,13 +3323,9 @@ static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, bool may_
     if (!parked && ckbi_pool_pop(v, may_use_reserve, segment))
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->long_lock);
-    int status = parked ? ckbi_take_parked(v, room, segment) : CKB_NOTFOUND;
-    if (status == CKB_NOTFOUND) {
-        uint32_t freed = 0;
-        status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v, &freed) : CKB_OK;
-        while (status == CKB_OK && !ckbi_pool_pop(v, may_use_reserve, segment))
-            status = ckbi_spare_segments(v) <= reserve ? CKB_NOSPACE : ckbi_prepare(v);
-    }
+    *segment = parked ? ckbi_find_parked(v, room) : CKB_NO_SEGMENT;
+    int status =
+        *segment != CKB_NO_SEGMENT ? ckbi_resume(v, *segment) : ckbi_segment_fresh(v, may_use_reserve, segment);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -3308,6 +3412,15 @@ static CKBI_UNUSED void ckbi_container_fill(ckb_volume *v, ckbi_container *c, ui
     ckbi_container_relink(v);
 }
 
+/* The log with this serial, or null. The volume's lock is held, or nobody else is there yet. */
+static CKBI_UNUSED ckbi_log_slot *ckbi_log_by_serial(const ckb_volume *v, uint32_t serial)
+{
+    for (uint32_t i = 0; i < v->config.max_logs; i++)
+        if (v->logs[i].serial == serial)
+            return &v->logs[i];
+    return NULL;
+}
+
 /* Units that a slot's record counts for; the same when it is added and when it is taken away. */
 static CKBI_UNUSED uint32_t ckbi_record_units(uint32_t length, bool tombstone)
 {
@@ -3373,6 +3486,37 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
     return CKB_OK;
 }
 
+/* The name of a log: a new one, a known one, or all zero when it was deleted. */
+static CKBI_UNUSED int ckbi_mount_log_name(ckbi_mounting *m, const ckbi_fact *fact)
+{
+    ckb_volume *v = m->volume;
+    if (fact->a == 0 || fact->a >= CKBI_LOG_UNKNOWN)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0, 0, fact->a);
+    ckbi_log_slot *slot = ckbi_log_by_serial(v, fact->a);
+    if (!slot)
+        slot = ckbi_log_by_serial(v, 0);
+    if (!slot)
+        return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_LOG, CKB_NO_SEGMENT, 0, v->config.max_logs,
+                                (uint64_t)v->config.max_logs + 1);
+    ckbi_put64((uint8_t *)slot->name, fact->b);
+    ckbi_put64((uint8_t *)slot->name + 8, fact->c);
+    slot->serial = slot->name[0] ? fact->a : 0;
+    slot->newest = slot->lost_segment = CKB_NO_SEGMENT;
+    if (v->next_serial <= fact->a)
+        v->next_serial = fact->a + 1;
+    return CKB_OK;
+}
+
+static CKBI_UNUSED int ckbi_mount_log_first(ckbi_mounting *m, const ckbi_fact *fact)
+{
+    ckbi_log_slot *slot = fact->a ? ckbi_log_by_serial(m->volume, fact->a) : NULL;
+    if (!slot || fact->b == 0)
+        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, m->volume->journal.segment, 0, 0, fact->a);
+    slot->first = fact->b;
+    slot->first_epoch = fact->c;
+    return CKB_OK;
+}
+
 /* Can a segment end there? Nothing on the medium is believed without looking. One that was cut ends
  * anywhere, one that may be continued on a write unit. */
 static CKBI_UNUSED bool ckbi_extent_valid(const ckb_geometry *g, uint32_t kind, uint32_t end, uint32_t summary)
@@ -3432,6 +3576,10 @@ static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
     case CKBI_FACT_CLEAN:
         v->durable_epoch = fact->b;
         return CKB_OK;
+    case CKBI_FACT_LOG:
+        return ckbi_mount_log_name(m, fact);
+    case CKBI_FACT_LOG_FIRST:
+        return ckbi_mount_log_first(m, fact);
     default:
         return CKB_OK; /* of a later minor version, which is only mounted for reading */
     }
@@ -3441,6 +3589,7 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
 {
     ckbi_fill(v->segments, 0, v->header.segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
+    ckbi_fill(v->logs, 0, v->config.max_logs * sizeof(v->logs[0]));
     ckbi_container_relink(v);
     for (uint32_t i = 0; i < ckbi_first_segment(v); i++)
         v->segments[i].state = CKBI_SEGMENT_JOURNAL;
@@ -3842,6 +3991,12 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         if (walk->payload_bad)
             ckbi_damage(v, walk->record.type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD,
                         segment, walk->record.offset, 0, 0);
+        if (walk->record.type == CKBI_RECORD_ENTRY && s->log == 0) {
+            /* A log's segment whose START is damaged: its successor may know whose. */
+            s->log = CKBI_LOG_UNKNOWN;
+            s->first = walk->record.block;
+            s->live = 1;
+        }
         if (walk->record.type != CKBI_RECORD_CHUNK && walk->record.type != CKBI_RECORD_DELETE)
             continue;
         ckbi_slot_of_record(&walk->record, segment, &slot);
@@ -3855,12 +4010,387 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
     }
     if (s->extent != CKBI_EXTENT_FULL && s->extent != CKBI_EXTENT_PARKED) {
-        s->end = (uint32_t)(walk->stop / CKBI_UNIT);
+        s->end = (uint32_t)(ckbi_min(walk->stop, ckbi_data_limit(&v->medium.geometry)) / CKBI_UNIT);
         s->summary = 0; /* its summaries, if any, do not cover all of it */
     }
     if (empty && s->extent == 0)
         s->state = CKBI_SEGMENT_FREE; /* prepared and never used; the next snapshot leaves it out */
     return CKB_OK;
+}
+
+/* ---- logs: first whose each segment is, then each log from its newest segment to its oldest */
+
+/* Reads the START of a segment into v->start. False: it is not a log's, or `*status` is an error. */
+static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int *status)
+{
+    ckb_volume *v = m->volume;
+    ckbi_source *source = &v->walk.source;
+    ckbi_record *r = &v->walk.record;
+    ckbi_start *start = &v->start;
+    uint64_t at = ckbi_data_start(&v->medium.geometry);
+    const uint8_t *h = NULL;
+    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    source->ahead = false;
+    *status = ckbi_source_record(source, ckbi_segment_seed(v, segment, v->segments[segment].epoch), at, r);
+    bool log = *status == CKB_OK && r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_LOG &&
+               r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
+    if (log)
+        *status = ckbi_source_get(source, at, r->header_bytes, &h);
+    if (*status == CKB_CORRUPT)
+        *status = CKB_OK; /* the walk over its records tells what that means */
+    if (*status != CKB_OK)
+        ckbi_mount_error(m, *status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+    if (!log || *status != CKB_OK)
+        return false;
+    start->serial = (uint32_t)ckbi_min(ckbi_get64(h + 24), CKBI_LOG_UNKNOWN);
+    start->place = ckbi_get64(h + 32);
+    start->segment = ckbi_get32(h + 40);
+    start->end = ckbi_get32(h + 44);
+    start->epoch = ckbi_get64(h + 48);
+    start->first = ckbi_get64(h + 56);
+    return true;
+}
+
+/* Notes whose a log's segment is, by v->start. */
+static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    ckbi_segment *s = &v->segments[segment];
+    const ckbi_start *start = &v->start;
+    const ckbi_log_slot *slot = ckbi_log_by_serial(v, start->serial);
+    s->first = start->first;
+    s->live = 0;
+    if (slot && s->epoch >= slot->first_epoch) {
+        s->log = start->serial;
+        s->live = 1; /* as much as it holds, once that is known */
+    } else if (!slot && start->serial >= v->next_serial) {
+        ckbi_damage(v, CKB_TOPIC_JOURNAL, segment, ckbi_data_start(&v->medium.geometry), v->next_serial,
+                    start->serial);
+        v->unidentified++;
+        s->log = CKBI_LOG_UNKNOWN;
+        s->live = 1;
+        if (start->serial != CKBI_LOG_UNKNOWN)
+            m->next_serial = (uint32_t)ckbi_max(m->next_serial, start->serial + 1);
+    }
+    return CKB_OK;
+}
+
+static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint64_t offset,
+                                          uint64_t index, uint64_t expected, uint64_t found)
+{
+    ckbi_damage(v, topic, segment, offset, expected, found);
+    CKB_MUTEX_LOCK(&v->lock);
+    v->last_fault.index = index;
+    if (v->damage == 1)
+        v->first_damage.index = index;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* What a walk over a log's segment brings together. */
+typedef struct ckbi_scan {
+    uint64_t expected; /* index of the next entry; 0: damage is between */
+    uint64_t durable;  /* entries up to this index are durable, as entries behind them show */
+    uint64_t needed;   /* and of those this segment has all up to this one */
+    bool whole;
+} ckbi_scan;
+
+static CKBI_UNUSED void ckbi_mount_entry(ckb_volume *v, ckbi_scan *scan, uint32_t segment)
+{
+    const ckbi_record *r = &v->walk.record;
+    if (v->walk.payload_bad)
+        ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, r->block, 0, r->payload_bytes);
+    if (scan->expected != 0 && r->block != scan->expected)
+        ckbi_entry_damage(v, CKB_TOPIC_ENTRY_ORDER, segment, r->offset, r->block, scan->expected, r->block);
+    scan->expected = r->block + 1;
+    v->segments[segment].summary = (uint32_t)(r->offset / CKBI_UNIT);
+    if (r->aux != UINT32_MAX && r->aux < r->block)
+        scan->durable = ckbi_max(scan->durable, r->block - 1 - r->aux);
+}
+
+/* Walks over the records of a log's segment: where it ends, its last entry, what its entries show. */
+static CKBI_UNUSED int ckbi_mount_entries(ckbi_mounting *m, uint32_t segment, ckbi_scan *scan)
+{
+    ckb_volume *v = m->volume;
+    ckbi_segment *s = &v->segments[segment];
+    ckbi_walk *walk = &v->walk;
+    const ckbi_record *r = &walk->record;
+    int status;
+    scan->expected = s->first;
+    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    walk->whole = walk->whole || scan->whole;
+    s->summary = 0;
+    while ((status = ckbi_walk_next(walk)) != CKB_END) {
+        if (status == CKB_OK && r->type == CKBI_RECORD_ENTRY) {
+            ckbi_mount_entry(v, scan, segment);
+        } else if (status == CKB_CORRUPT) {
+            if (!scan->whole || scan->expected <= scan->needed) /* else only the end of a batch is missing */
+                ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, scan->expected, 0,
+                                  r->end - r->offset);
+            scan->expected = 0;
+        } else if (status != CKB_OK) {
+            return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+        }
+    }
+    s->end = (uint32_t)(ckbi_min(walk->stop, ckbi_data_limit(&v->medium.geometry)) / CKBI_UNIT);
+    return CKB_OK;
+}
+
+/* Finds the end of a log's segment of which nobody knows it. Where entries are missing that entries behind
+ * them show to be durable, what looks torn is damage, and the walk goes on behind it. */
+static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ckbi_scan *scan)
+{
+    ckb_volume *v = m->volume;
+    scan->whole = false;
+    v->mount_scanned++;
+    int status = ckbi_mount_entries(m, segment, scan);
+    if (status == CKB_OK && scan->expected != 0 && scan->expected <= scan->needed) {
+        scan->whole = true;
+        return ckbi_mount_entries(m, segment, scan);
+    }
+    if (status == CKB_OK && v->walk.dropped > 0) {
+        v->dropped_bytes += v->walk.dropped;
+        v->dropped_tails++;
+        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, v->walk.stop, 0, v->walk.dropped);
+    }
+    return status;
+}
+
+/* Index of the last entry of a segment, by the place that is known of it; the one before its first entry when
+ * it has none. CKB_CORRUPT: there is no entry at that place. */
+static CKBI_UNUSED int ckbi_mount_last_index(ckbi_mounting *m, uint32_t segment, uint64_t *index)
+{
+    ckb_volume *v = m->volume;
+    const ckbi_segment *s = &v->segments[segment];
+    ckbi_record *r = &v->walk.record;
+    uint64_t at = (uint64_t)s->summary * CKBI_UNIT;
+    *index = s->first - 1;
+    if (s->summary == 0)
+        return CKB_OK;
+    ckbi_source_open(&v->walk.source, v, v->io_buffer, v->io_bytes, segment);
+    v->walk.source.ahead = false;
+    int status = ckbi_source_record(&v->walk.source, ckbi_segment_seed(v, segment, s->epoch), at, r);
+    if (status == CKB_OK && (r->type != CKBI_RECORD_ENTRY || r->block < s->first))
+        status = CKB_CORRUPT;
+    if (status == CKB_CORRUPT)
+        ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, at, s->first, 0, 0);
+    else if (status != CKB_OK)
+        ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+    else
+        *index = r->block;
+    return status;
+}
+
+/* A log's segments in the order of their epochs, in v->pool. */
+typedef struct ckbi_chain {
+    ckbi_log_slot *slot;
+    uint32_t *segments;
+    uint32_t count;
+    uint64_t place; /* of the last one that was linked */
+} ckbi_chain;
+
+static CKBI_UNUSED bool ckbi_extent_is_known(const ckbi_segment *s)
+{
+    return s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
+}
+
+/* Reads the segments of which nobody knows where they end, newest first: an entry that shows all of the
+ * segment before its own to be durable makes damage there what it is. */
+static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, const ckbi_chain *c)
+{
+    ckb_volume *v = m->volume;
+    ckbi_scan scan = {0, 0, 0, false};
+    uint64_t behind = UINT64_MAX;
+    int status = CKB_OK;
+    for (uint32_t i = c->count; i-- > 0 && status == CKB_OK;) {
+        ckbi_segment *s = &v->segments[c->segments[i]];
+        scan.needed = ckbi_min(scan.durable, behind - 1);
+        if (!ckbi_extent_is_known(s))
+            status = ckbi_mount_log_end(m, c->segments[i], &scan);
+        s->live = s->end;
+        behind = s->first;
+    }
+    return status;
+}
+
+/* The segments from the nth on were written behind a tail that did not last: they are free again. */
+static CKBI_UNUSED void ckbi_mount_log_drop(ckbi_mounting *m, ckbi_chain *c, uint32_t n)
+{
+    ckb_volume *v = m->volume;
+    for (uint32_t i = n; i < c->count; i++) {
+        ckbi_segment *s = &v->segments[c->segments[i]];
+        uint64_t start = ckbi_data_start(&v->medium.geometry);
+        uint64_t bytes = (uint64_t)s->end * CKBI_UNIT - start;
+        v->dropped_bytes += bytes;
+        v->dropped_tails++;
+        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, c->segments[i], start, 0, bytes);
+        s->state = CKBI_SEGMENT_FREE;
+        s->log = s->live = 0;
+    }
+    c->count = n;
+}
+
+/* Holds a segment against the one before it, by v->start. False: that one is torn, and this one goes. */
+static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uint32_t n)
+{
+    ckb_volume *v = m->volume;
+    const ckbi_start *start = &v->start;
+    uint32_t segment = c->segments[n], before = n > 0 ? c->segments[n - 1] : CKB_NO_SEGMENT;
+    ckbi_segment *s = &v->segments[segment];
+    const ckbi_segment *b = n > 0 ? &v->segments[before] : NULL;
+    s->previous = before;
+    if (b && start->segment == before && start->epoch == b->epoch) {
+        if (b->end < start->end && !ckbi_extent_is_known(b))
+            return false;
+        return true;
+    }
+    if (s->first <= c->slot->first)
+        return true; /* what was before it is purged */
+    if (b && start->place == c->place) {
+        ckbi_damage(v, CKB_TOPIC_LOG_DOUBLE, segment, 0, start->place, before);
+        v->segments[before].log = CKBI_LOG_UNKNOWN;
+        s->previous = b->previous;
+        return true;
+    }
+    uint64_t from = c->slot->first;
+    if (b && ckbi_mount_last_index(m, before, &from) == CKB_OK)
+        from = ckbi_max(from + 1, c->slot->first);
+    ckbi_entry_damage(v, CKB_TOPIC_LOG_HOLE, segment, 0, start->epoch, from, s->first - 1);
+    return true;
+}
+
+/* May a segment that is lost have held entries newer than all there are? */
+static CKBI_UNUSED void ckbi_mount_log_lost(ckb_volume *v, ckbi_log_slot *slot)
+{
+    uint64_t epoch = slot->first_epoch;
+    if (slot->newest != CKB_NO_SEGMENT)
+        epoch = v->segments[slot->newest].epoch;
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
+        const ckbi_segment *s = &v->segments[i];
+        if ((s->state == CKBI_SEGMENT_LOST || s->log == CKBI_LOG_UNKNOWN) && s->epoch > epoch)
+            slot->lost_segment = i;
+    }
+}
+
+/* Segments of which no entry is kept were only not freed yet. */
+static CKBI_UNUSED void ckbi_mount_log_trim(ckb_volume *v, const ckbi_chain *c)
+{
+    for (uint32_t n = 0; n + 1 < c->count; n++) {
+        if (v->segments[c->segments[n + 1]].first > c->slot->first)
+            break;
+        v->segments[c->segments[n]].live = 0;
+        v->segments[c->segments[n + 1]].previous = CKB_NO_SEGMENT;
+    }
+}
+
+/* One log: its ends, its links, its last index. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain *c)
+{
+    ckb_volume *v = m->volume;
+    ckbi_log_slot *slot = c->slot;
+    uint64_t last = 0;
+    int status = ckbi_mount_log_ends(m, c);
+    for (uint32_t n = 0; n < c->count && status == CKB_OK; n++) {
+        bool there = ckbi_mount_start(m, c->segments[n], &status);
+        if (!there) /* its successor told whose it is */
+            v->segments[c->segments[n]].previous = n > 0 ? c->segments[n - 1] : CKB_NO_SEGMENT;
+        else if (!ckbi_mount_log_link(m, c, n))
+            ckbi_mount_log_drop(m, c, n);
+        if (n < c->count)
+            c->place = there ? v->start.place : c->place + 1;
+    }
+    slot->next = slot->first;
+    if (status != CKB_OK || c->count == 0)
+        return status;
+    ckbi_mount_log_trim(v, c);
+    slot->newest = c->segments[c->count - 1];
+    slot->place = c->place;
+    status = ckbi_mount_last_index(m, slot->newest, &last);
+    if (status == CKB_CORRUPT) {
+        ckbi_scan scan = {0, 0, 0, false};
+        status = ckbi_mount_entries(m, slot->newest, &scan);
+        if (status == CKB_OK)
+            status = ckbi_mount_last_index(m, slot->newest, &last);
+    }
+    slot->next = ckbi_max(slot->first, last + 1);
+    return status;
+}
+
+/* By log, then by epoch. */
+static CKBI_UNUSED bool ckbi_chain_before(const ckb_volume *v, uint32_t a, uint32_t b)
+{
+    const ckbi_segment *x = &v->segments[a], *y = &v->segments[b];
+    return x->log != y->log ? x->log < y->log : x->epoch < y->epoch;
+}
+
+/* Heapsort (Williams 1964): in place, and no order of the medium makes it slow. */
+static CKBI_UNUSED void ckbi_chain_sort(const ckb_volume *v, uint32_t *list, uint32_t count)
+{
+    for (uint32_t built = count / 2, end = count; end > 1;) {
+        uint32_t root = 0, moved;
+        if (built > 0) {
+            root = --built;
+        } else {
+            moved = list[--end];
+            list[end] = list[0];
+            list[0] = moved;
+        }
+        moved = list[root];
+        for (uint32_t child = 2 * root + 1; child < end; child = 2 * root + 1) {
+            if (child + 1 < end && ckbi_chain_before(v, list[child], list[child + 1]))
+                child++;
+            if (!ckbi_chain_before(v, moved, list[child]))
+                break;
+            list[root] = list[child];
+            root = child;
+        }
+        list[root] = moved;
+    }
+}
+
+/* Gives segments whose START is lost to the log whose next segment names them. */
+static CKBI_UNUSED int ckbi_mount_adopt(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    int status = CKB_OK;
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && status == CKB_OK; i++) {
+        uint32_t serial = v->segments[i].log;
+        if (serial == 0 || serial == CKBI_LOG_UNKNOWN || !ckbi_mount_start(m, i, &status))
+            continue;
+        ckbi_segment *s = v->start.segment < v->header.segment_count ? &v->segments[v->start.segment] : NULL;
+        if (s && s->log == CKBI_LOG_UNKNOWN && s->epoch == v->start.epoch)
+            s->log = serial;
+    }
+    return status;
+}
+
+static CKBI_UNUSED int ckbi_mount_logs(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    uint32_t count = 0, unknown = 0;
+    ckbi_chain chain;
+    int status = CKB_OK;
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++)
+        unknown += v->segments[i].log == CKBI_LOG_UNKNOWN;
+    if (unknown > 0)
+        status = ckbi_mount_adopt(m);
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++)
+        if (v->segments[i].log != 0 && v->segments[i].log != CKBI_LOG_UNKNOWN)
+            v->pool[count++] = i;
+    ckbi_chain_sort(v, v->pool, count);
+    for (uint32_t i = 0; i < v->config.max_logs && status == CKB_OK; i++) {
+        ckbi_fill(&chain, 0, sizeof(chain));
+        chain.slot = &v->logs[i];
+        if (v->logs[i].serial == 0)
+            continue;
+        chain.segments = v->pool;
+        for (uint32_t n = 0; n < count; n++) {
+            chain.segments += chain.count == 0 && v->segments[v->pool[n]].log != chain.slot->serial;
+            chain.count += v->segments[v->pool[n]].log == chain.slot->serial;
+        }
+        status = ckbi_mount_log(m, &chain);
+        ckbi_mount_log_lost(v, chain.slot);
+    }
+    return status;
 }
 
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32_t segment)
@@ -3877,6 +4407,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     }
     if (status == CKB_OK)
         status = ckbi_mount_extent(m, segment);
+    if (status == CKB_OK && ckbi_mount_start(m, segment, &status))
+        return ckbi_mount_log_segment(m, segment);
     bool known = s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
     if (status == CKB_OK && s->summary != 0 && known) {
         status = ckbi_mount_summaries(m, segment);
@@ -3926,7 +4458,7 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     for (uint32_t i = 0; i < v->header.segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
         v->free_count += s->state == CKBI_SEGMENT_FREE;
-        v->parked_count += s->state == CKBI_SEGMENT_PARKED;
+        v->parked_count += s->state == CKBI_SEGMENT_PARKED && s->log == 0;
         if (s->live == 0)
             s->died_at = 1;
         if (v->clean && s->state == CKBI_SEGMENT_FULL)
@@ -3948,13 +4480,15 @@ typedef struct ckbi_dirty {
 
 struct ckb_writer {
     ckb_volume *volume;
+    struct ckb_log *log; /* whose appender this is; null: one of chunks */
     CKB_MUTEX lock;
-    CKB_CONDITION changed;
-    uint32_t number; /* place in the volume's list, from 0 */
-    uint32_t pins;   /* readers that look into the buffers */
-    bool busy;       /* a thread does I/O for this writer */
-    bool exclusive;  /* and nobody may append meanwhile */
-    int error;       /* sticky */
+    CKB_CONDITION changed;   /* a turn ended, or bytes reached the medium */
+    CKB_CONDITION committed; /* a group is durable, or failed; the last of its members has left */
+    uint32_t number;         /* place in the volume's list, from 0 */
+    uint32_t pins;           /* readers that look into the buffers */
+    bool busy;               /* a thread does I/O for this writer */
+    bool exclusive;          /* and nobody may append meanwhile */
+    int error;               /* sticky */
 
     uint32_t segment; /* CKB_NO_SEGMENT: none yet */
     uint32_t seed;
@@ -3973,7 +4507,11 @@ struct ckb_writer {
     uint32_t live; /* units appended to this segment that count */
     bool reserve;  /* the segment comes from the reserve: deletes only */
 
+    uint64_t promised;                 /* bytes that must fit into the segment behind the next record */
     uint64_t appended, durable_ticket; /* counts of appends */
+    uint64_t groups;                   /* commits that went to the medium */
+    uint32_t waiters;                  /* threads that wait for a commit */
+    uint32_t leaving;                  /* of those, members of the last group that have not left yet */
     uint32_t clean_clock;              /* supersede clock at the last commit's cut */
 
     ckbi_dirty dirty[CKBI_DIRTY_MAX];
@@ -3990,6 +4528,27 @@ struct ckb_writer {
     uint32_t cached_serial;
 };
 
+#endif /* CKB_READ_ONLY */
+/* An open log. The lock of its writer guards all of it; the ring holds its segments in order. */
+struct ckb_log {
+    ckb_volume *volume;
+    ckbi_log_slot *slot;
+    uint32_t *segments; /* ring */
+    uint32_t capacity, head, count;
+    uint32_t entry_max;  /* bytes */
+    uint32_t generation; /* rises when entries vanish at the end: cursors look anew */
+    uint64_t base;       /* index before the first one that this writer appended */
+    uint64_t closed_bytes;
+    uint64_t rolls;
+#ifndef CKB_READ_ONLY
+    bool read_only; /* opened for salvage */
+    bool batch;     /* somebody appends many entries, or one for which room must be made */
+    ckbi_start start;
+    ckb_writer writer;
+#endif
+};
+
+#ifndef CKB_READ_ONLY
 /* Bytes of a buffer that a summary of so many entries needs, the end of its batch included. */
 static CKBI_UNUSED size_t ckbi_summary_room(uint32_t entries)
 {
@@ -4038,6 +4597,13 @@ static CKBI_UNUSED bool ckbi_writer_config_valid(const ckb_geometry *g, const ck
            c->buffer_bytes <= UINT32_MAX / 2 && ckbi_payload_max(g) > 0;
 }
 
+static CKBI_UNUSED void ckbi_writer_init(ckb_writer *w, const ckb_geometry *g)
+{
+    w->segment = CKB_NO_SEGMENT;
+    w->room_end = ckbi_data_limit(g) - ckbi_tail_room(g, 0);
+    w->payload_max = (uint32_t)ckbi_payload_max(g);
+}
+
 static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const ckb_writer_config *c,
                                                   ckbi_arena *arena)
 {
@@ -4054,8 +4620,7 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
     w->buffer_bytes = c->buffer_bytes;
     w->summary = summary;
     w->summary_max = c->summary_entries;
-    w->room_end = ckbi_data_limit(g) - ckbi_tail_room(g, 0);
-    w->payload_max = (uint32_t)ckbi_payload_max(g);
+    ckbi_writer_init(w, g);
     return w;
 }
 
@@ -4069,6 +4634,7 @@ static CKBI_UNUSED int ckbi_writer_fail(ckb_writer *w, int status)
     if (w->error == CKB_OK)
         w->error = status;
     CKB_CONDITION_BROADCAST(&w->changed);
+    CKB_CONDITION_BROADCAST(&w->committed);
     return status;
 }
 
@@ -4098,15 +4664,24 @@ static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
     w->fill = whole;
 }
 
-static CKBI_UNUSED void ckbi_put_start(ckb_writer *w)
+/* `start` is null in a segment of chunks: those stand alone, with no place and no predecessor. */
+static CKBI_UNUSED void ckbi_put_start(ckb_writer *w, const ckbi_start *start)
 {
     uint8_t *at = w->buffer[w->active] + w->fill;
     uint64_t offset = ckbi_writer_at(w);
-    ckbi_fill(at, 0, CKBI_RECORD_START_BYTES);
-    ckbi_record_begin(at, CKBI_RECORD_START, 0, CKBI_RECORD_START_BYTES, 0, 0, CKBI_STREAM_CHUNKS);
-    ckbi_put32(at + 40, CKB_NO_SEGMENT); /* chunk segments stand alone: no place, no predecessor */
+    uint16_t bytes = start ? CKBI_RECORD_LOG_START_BYTES : CKBI_RECORD_START_BYTES;
+    ckbi_fill(at, 0, bytes);
+    ckbi_record_begin(at, CKBI_RECORD_START, 0, bytes, 0, 0, start ? CKBI_STREAM_LOG : CKBI_STREAM_CHUNKS);
+    ckbi_put32(at + 40, start ? start->segment : CKB_NO_SEGMENT);
+    if (start) {
+        ckbi_put64(at + 24, start->serial);
+        ckbi_put64(at + 32, start->place);
+        ckbi_put32(at + 44, start->end);
+        ckbi_put64(at + 48, start->epoch);
+        ckbi_put64(at + 56, start->first);
+    }
     ckbi_record_seal(at, w->seed, offset);
-    w->fill += CKBI_RECORD_START_BYTES;
+    w->fill += bytes;
 }
 
 static CKBI_UNUSED void ckbi_put_summary(ckb_writer *w)
@@ -4148,6 +4723,8 @@ static CKBI_UNUSED void ckbi_writer_end_turn(ckb_writer *w)
     w->busy = false;
     w->exclusive = false;
     CKB_CONDITION_BROADCAST(&w->changed);
+    if (w->waiters > 0)
+        CKB_CONDITION_BROADCAST(&w->committed);
 }
 
 /* Writes the first `bytes` of the active buffer and goes on in the other one with the rest. */
@@ -4181,11 +4758,69 @@ static CKBI_UNUSED int ckbi_writer_write(ckb_writer *w, uint8_t end_flags)
     return ckbi_writer_flush(w, w->fill);
 }
 
+/* Fills up to the next multiple of 8, where the next record begins. */
+static CKBI_UNUSED void ckbi_pad_record(ckb_writer *w)
+{
+    while (w->fill % CKBI_UNIT != 0)
+        w->buffer[w->active][w->fill++] = 0;
+}
+
 /* Writes what is complete in the middle of a large record. */
 static CKBI_UNUSED int ckbi_writer_write_units(ckb_writer *w)
 {
     size_t bytes = (size_t)ckbi_align_down(w->fill, w->volume->medium.geometry.write_unit);
     return bytes == 0 ? CKB_OK : ckbi_writer_flush(w, bytes);
+}
+
+/* The rest of a payload that ends inside a write unit, or all of one whose memory the medium cannot
+ * take, goes through the buffers. */
+static CKBI_UNUSED int ckbi_payload_copy(ckb_writer *w, const uint8_t *data, size_t length)
+{
+    while (length > 0) {
+        size_t step = (size_t)ckbi_min(length, w->buffer_bytes - w->fill);
+        ckbi_copy(w->buffer[w->active] + w->fill, data, step);
+        w->fill += step;
+        data += step;
+        length -= step;
+        if (w->fill + CKBI_RECORD_COMMON + CKBI_UNIT > w->buffer_bytes) {
+            int status = ckbi_writer_write_units(w);
+            if (status != CKB_OK)
+                return status;
+        }
+    }
+    ckbi_pad_record(w);
+    return CKB_OK;
+}
+
+/* Can this memory go to the medium as it is? Then the payload begins on a write unit. */
+static CKBI_UNUSED uint8_t ckbi_payload_flags(const ckb_writer *w, const uint8_t *data)
+{
+    return (uintptr_t)data % w->volume->medium.geometry.buffer_align == 0 ? CKBI_FLAG_ALIGNED : 0;
+}
+
+/* Appends a payload larger than a buffer, whose record's head is there already: from the caller's memory to
+ * the medium where alignment allows. The caller has an exclusive turn. */
+static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, size_t length, uint8_t flags)
+{
+    ckb_volume *v = w->volume;
+    const ckb_geometry *g = &v->medium.geometry;
+    if (!(flags & CKBI_FLAG_ALIGNED))
+        return ckbi_payload_copy(w, data, length);
+    size_t whole = (size_t)ckbi_align_up(w->fill, g->write_unit);
+    ckbi_fill(w->buffer[w->active] + w->fill, 0, whole - w->fill);
+    w->fill = whole;
+    int status = ckbi_writer_write_units(w);
+    if (status != CKB_OK)
+        return status;
+    size_t direct = (size_t)ckbi_align_down(length, g->write_unit);
+    uint64_t at = w->base;
+    CKB_MUTEX_UNLOCK(&w->lock);
+    status = ckbi_medium_write(v, w->segment, at, data, direct);
+    CKB_MUTEX_LOCK(&w->lock);
+    if (status != CKB_OK)
+        return ckbi_writer_fail(w, status);
+    w->base = w->written = at + direct;
+    return ckbi_payload_copy(w, data + direct, length - direct);
 }
 
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
@@ -4228,6 +4863,7 @@ static CKBI_UNUSED int ckbi_writer_make_durable(ckb_writer *w)
 {
     ckb_volume *v = w->volume;
     uint64_t cut = w->appended;
+    uint32_t members = w->waiters; /* whoever waits by now waits for no more than this */
     uint32_t clock = CKBI_LOAD(&v->supersede_clock);
     int status = ckbi_writer_write(w, 0);
     bool synced = false;
@@ -4245,30 +4881,162 @@ static CKBI_UNUSED int ckbi_writer_make_durable(ckb_writer *w)
         return status;
     if (w->segment != CKB_NO_SEGMENT)
         w->durable = w->written;
+    w->groups += w->durable_ticket < cut;
     w->durable_ticket = cut;
     w->clean_clock = clock;
+    w->leaving = members;
+    CKB_CONDITION_BROADCAST(&w->committed);
     return CKB_OK;
 }
 
-/* Group commit: the first that comes leads for all that queued, the rest wait for the durable mark. */
+/* A thread that waited for its commit leaves. */
+static CKBI_UNUSED void ckbi_writer_leave(ckb_writer *w)
+{
+    w->waiters--;
+    if (w->leaving > 0 && --w->leaving == 0)
+        CKB_CONDITION_BROADCAST(&w->committed);
+}
+
+/* Makes durable the first `target` appends. Group commit: the first that comes leads for all that queued, the
+ * rest wait for the durable mark. The next leader lets all members of the last group leave first: they are
+ * the ones that append next, and so join its group instead of waiting for one more. The lock is held. */
+static CKBI_UNUSED int ckbi_writer_commit_to(ckb_writer *w, uint64_t target)
+{
+    bool settled = w->dirty_count == 0; /* a full segment may wait for its SEAL although all is durable */
+    bool waits = false;
+    while (w->error == CKB_OK && (w->durable_ticket < target || !settled)) {
+        if (w->exclusive) {
+            ckbi_writer_wait(w);
+        } else if (w->busy || (w->leaving > 0 && w->durable_ticket < target)) {
+            w->waiters += !waits;
+            waits = true;
+            CKB_CONDITION_WAIT(&w->committed, &w->lock);
+        } else {
+            if (waits)
+                ckbi_writer_leave(w);
+            waits = false;
+            ckbi_writer_take_turn(w, false);
+            ckbi_writer_make_durable(w);
+            ckbi_writer_end_turn(w);
+            settled = true;
+        }
+    }
+    if (waits)
+        ckbi_writer_leave(w);
+    return w->durable_ticket < target || w->error != CKB_OK ? w->error : CKB_OK;
+}
+
+/* Makes durable what was appended before the call. */
 static CKBI_UNUSED int ckbi_writer_commit(ckb_writer *w)
 {
     CKB_MUTEX_LOCK(&w->lock);
-    uint64_t target = w->appended;
-    bool settled = w->dirty_count == 0; /* a full segment may wait for its SEAL although all is durable */
-    while (w->error == CKB_OK && (w->durable_ticket < target || !settled)) {
-        if (w->busy) {
-            ckbi_writer_wait(w);
-            continue;
-        }
-        ckbi_writer_take_turn(w, false);
-        ckbi_writer_make_durable(w);
-        ckbi_writer_end_turn(w);
-        settled = true;
-    }
-    int status = w->durable_ticket < target || w->error != CKB_OK ? w->error : CKB_OK;
+    int status = ckbi_writer_commit_to(w, w->appended);
     CKB_MUTEX_UNLOCK(&w->lock);
     return status;
+}
+
+/* ---- segments of a log; its appender has an exclusive turn */
+
+static CKBI_UNUSED uint32_t ckbi_log_segment(const ckb_log *log, uint32_t n)
+{
+    uint32_t at = log->head + n;
+    return log->segments[at < log->capacity ? at : at - log->capacity];
+}
+
+/* Index of the next entry. The log's lock is held. */
+static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
+{
+    return log->base + log->writer.appended + 1;
+}
+
+static CKBI_UNUSED bool ckbi_log_is_empty(const ckb_log *log)
+{
+    return log->slot->first == ckbi_log_next_index(log);
+}
+
+/* Lets go of the segments of which no entry is kept. The volume's and the log's lock are held. */
+static CKBI_UNUSED void ckbi_log_trim(ckb_log *log)
+{
+    ckb_volume *v = log->volume;
+    while (log->count > 0) {
+        uint32_t oldest = ckbi_log_segment(log, 0);
+        ckbi_segment *s = &v->segments[oldest];
+        uint64_t behind =
+            log->count > 1 ? v->segments[ckbi_log_segment(log, 1)].first : ckbi_log_next_index(log);
+        if (behind > log->slot->first || CKBI_LOAD(&s->state) == CKBI_SEGMENT_OPEN)
+            break;
+        CKBI_STORE(&s->live, 0);
+        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
+        log->closed_bytes -= (uint64_t)s->end * CKBI_UNIT;
+        log->head = log->head + 1 < log->capacity ? log->head + 1 : 0;
+        if (--log->count == 0)
+            log->slot->newest = CKB_NO_SEGMENT;
+    }
+}
+
+/* Segments that were open when their entries were purged are not any more. The volume's lock is held. */
+static void ckbi_logs_trim(ckb_volume *v)
+{
+    for (uint32_t i = 0; i < v->config.max_logs; i++) {
+        ckb_log *log = v->logs[i].open;
+        if (!log)
+            continue;
+        CKB_MUTEX_LOCK(&log->writer.lock);
+        ckbi_log_trim(log);
+        CKB_MUTEX_UNLOCK(&log->writer.lock);
+    }
+}
+
+/* The log's parked segment, if it has room, or a fresh one. No lock is held. */
+static CKBI_UNUSED int ckbi_log_take_segment(ckb_log *log, uint64_t room, uint32_t *segment)
+{
+    ckb_volume *v = log->volume;
+    uint64_t limit = ckbi_data_limit(&v->medium.geometry);
+    CKB_MUTEX_LOCK(&v->long_lock); /* a purge may free the parked one */
+    CKB_MUTEX_LOCK(&v->lock);
+    bool full = log->count == log->capacity;
+    uint32_t newest = log->slot->newest;
+    const ckbi_segment *s = newest != CKB_NO_SEGMENT ? &v->segments[newest] : NULL;
+    bool parked = s && s->state == CKBI_SEGMENT_PARKED && (uint64_t)s->end * CKBI_UNIT + room <= limit;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    int status;
+    if (parked) {
+        *segment = newest;
+        status = ckbi_resume(v, newest);
+    } else if (full) {
+        status = CKB_NOSPACE;
+    } else {
+        status = ckbi_segment_fresh(v, false, segment);
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* Makes a segment that was taken the log's newest one. No lock is held. */
+static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
+{
+    ckb_volume *v = log->volume;
+    ckbi_log_slot *slot = log->slot;
+    ckbi_segment *s = &v->segments[segment];
+    CKB_MUTEX_LOCK(&v->lock);
+    CKB_MUTEX_LOCK(&log->writer.lock);
+    if (s->extent == CKBI_EXTENT_RESUMED) {
+        log->closed_bytes -= (uint64_t)s->end * CKBI_UNIT;
+    } else {
+        const ckbi_segment *before = slot->newest != CKB_NO_SEGMENT ? &v->segments[slot->newest] : NULL;
+        ckbi_start start = {++slot->place, before ? before->epoch : 0, ckbi_log_next_index(log), slot->serial,
+                            slot->newest,  before ? before->end : 0};
+        log->start = start;
+        s->log = slot->serial;
+        s->first = start.first;
+        s->previous = slot->newest;
+        slot->newest = segment;
+        uint32_t at = log->head + log->count++;
+        log->segments[at < log->capacity ? at : at - log->capacity] = segment;
+        log->rolls++;
+    }
+    CKB_MUTEX_UNLOCK(&log->writer.lock);
+    CKB_MUTEX_UNLOCK(&v->lock);
 }
 
 /* ---- moving from segment to segment; the caller has an exclusive turn */
@@ -4286,12 +5054,16 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKBI_STORE(&s->owner, 0);
     /* While it was open others could only take away from `live`: now it is the true count. */
     CKBI_ADD(&s->live, w->live);
+    if (w->log)
+        CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
-    v->parked_count += state == CKBI_SEGMENT_PARKED;
+    v->parked_count += state == CKBI_SEGMENT_PARKED && s->log == 0;
     if (CKBI_LOAD(&s->live) == 0)
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
+    if (w->log)
+        w->log->closed_bytes += w->base;
     w->segment = CKB_NO_SEGMENT;
     w->live = 0;
 }
@@ -4343,7 +5115,17 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
     w->live = 0;
     CKBI_STORE(&s->owner, w->number + 1);
     if (!resumed)
-        ckbi_put_start(w);
+        ckbi_put_start(w, w->log ? &w->log->start : NULL);
+}
+
+/* A segment to move to, for chunks or a log. No lock is held, the turn is exclusive. */
+static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint64_t total, bool may_use_reserve,
+                                                uint32_t *segment)
+{
+    ckb_volume *v = w->volume;
+    uint64_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
+    return w->log ? ckbi_log_take_segment(w->log, room, segment)
+                  : ckbi_segment_take(v, room, may_use_reserve, segment);
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
@@ -4351,14 +5133,18 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint64_t total, bool may_
 {
     ckb_volume *v = w->volume;
     uint32_t segment = CKB_NO_SEGMENT;
-    uint64_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
     ckbi_writer_take_turn(w, true);
     CKB_MUTEX_UNLOCK(&w->lock);
-    int status = ckbi_segment_take(v, room, may_use_reserve, &segment);
+    int status = ckbi_writer_take_segment(w, total, may_use_reserve, &segment);
     bool reserve = may_use_reserve && ckbi_spare_segments(v) < v->config.reserve_segments;
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
         status = ckbi_writer_finish_segment(w);
+    if (status == CKB_OK && w->log) {
+        CKB_MUTEX_UNLOCK(&w->lock);
+        ckbi_log_link(w->log, segment);
+        CKB_MUTEX_LOCK(&w->lock);
+    }
     if (status == CKB_OK) {
         w->reserve = reserve;
         ckbi_writer_begin_segment(w, segment);
@@ -4384,8 +5170,10 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, true);
     int status = w->error;
-    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT &&
-        w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0)
+    bool empty = w->log ? ckbi_log_is_empty(w->log)
+                        : w->segment != CKB_NO_SEGMENT &&
+                              w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && empty)
         status = ckbi_writer_finish_segment(w);
     ckbi_writer_end_turn(w);
     CKB_MUTEX_UNLOCK(&w->lock);
@@ -4395,7 +5183,7 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
 /* Is there no room for a record of `total` bytes, and the summary of all, in the current segment? */
 static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint64_t total, bool may_use_reserve)
 {
-    uint64_t end = ckbi_writer_at(w) + total;
+    uint64_t end = ckbi_writer_at(w) + total + w->promised;
     if (w->summary_max > 0)
         end += CKBI_RECORD_COMMON + CKBI_UNIT + ((uint64_t)w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES;
     return w->segment == CKB_NO_SEGMENT || end > w->room_end || (w->reserve && !may_use_reserve);
@@ -4423,7 +5211,7 @@ static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool larg
         if (w->exclusive || ((roll || flush || large) && w->busy)) {
             ckbi_writer_wait(w);
         } else if (roll) {
-            status = ckbi_writer_roll(w, total, may_use_reserve);
+            status = ckbi_writer_roll(w, total + w->promised, may_use_reserve);
         } else if (flush) {
             ckbi_writer_take_turn(w, false);
             status = ckbi_writer_write(w, 0);
@@ -4455,6 +5243,15 @@ CKB_DEF size_t ckb_writer_memory(const ckb_geometry *geometry, const ckb_writer_
     return arena.used;
 }
 
+/* Takes its place among the volume's writers. The volume's lock is held. */
+static CKBI_UNUSED void ckbi_writer_enlist(ckb_writer *w)
+{
+    CKB_MUTEX_INIT(&w->lock);
+    CKB_CONDITION_INIT(&w->changed);
+    CKB_CONDITION_INIT(&w->committed);
+    w->volume->writers[w->number] = w;
+}
+
 CKB_DEF int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config, void *memory, size_t bytes,
                             ckb_writer **writer)
 {
@@ -4472,14 +5269,11 @@ CKB_DEF int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config,
     if (!w)
         return CKB_INVALID;
     w->volume = volume;
-    w->segment = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&volume->lock);
     while (w->number < volume->config.max_writers && volume->writers[w->number])
         w->number++;
     if (w->number < volume->config.max_writers) {
-        CKB_MUTEX_INIT(&w->lock);
-        CKB_CONDITION_INIT(&w->changed);
-        volume->writers[w->number] = w;
+        ckbi_writer_enlist(w);
         *writer = w;
     }
     CKB_MUTEX_UNLOCK(&volume->lock);
@@ -4540,6 +5334,7 @@ CKB_DEF int ckb_writer_close(ckb_writer *writer)
     while (w->pins > 0)
         ckbi_writer_wait(w);
     CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_CONDITION_DESTROY(&w->committed);
     CKB_CONDITION_DESTROY(&w->changed);
     CKB_MUTEX_DESTROY(&w->lock);
     return status;
@@ -4565,7 +5360,7 @@ static CKBI_UNUSED int ckbi_writer_quiet(ckb_writer *w)
 static CKBI_UNUSED int ckbi_each_writer(ckb_volume *v, int (*action)(ckb_writer *writer))
 {
     int status = CKB_OK;
-    for (uint32_t i = 0; i < v->config.max_writers && status == CKB_OK; i++) {
+    for (uint32_t i = 0; i < v->writer_places && status == CKB_OK; i++) {
         CKB_MUTEX_LOCK(&v->lock);
         ckb_writer *w = v->writers[i];
         if (w) {
@@ -4590,7 +5385,7 @@ static CKBI_UNUSED int ckbi_each_writer(ckb_volume *v, int (*action)(ckb_writer 
 static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at)
 {
     bool past = true;
-    for (uint32_t i = 0; i < v->config.max_writers && past; i++) {
+    for (uint32_t i = 0; i < v->writer_places && past; i++) {
         ckb_writer *w = v->writers[i];
         if (!w)
             continue;
@@ -4713,13 +5508,15 @@ static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint
     return CKB_OK;
 }
 
-/* Would a snapshot with one more container, and all segments in use, leave room for facts? */
-static CKBI_UNUSED bool ckbi_container_fits(const ckb_volume *v)
+/* Would a snapshot with so many facts more, and all segments in use, leave room for others? */
+static CKBI_UNUSED bool ckbi_journal_holds(const ckb_volume *v, uint32_t more)
 {
     const ckb_geometry *g = &v->medium.geometry;
-    uint64_t facts = (uint64_t)v->header.segment_count + CKBI_SNAPSHOT_FACTS + 1;
+    uint64_t facts = (uint64_t)v->header.segment_count + CKBI_SNAPSHOT_FACTS + more;
     for (uint32_t i = 0; i < v->config.max_containers; i++)
         facts += v->containers[i].serial != 0;
+    for (uint32_t i = 0; i < v->config.max_logs; i++)
+        facts += 2 * (uint64_t)(v->logs[i].serial != 0);
     /* The last batch of the snapshot may waste a unit, and then there must be room for one more. */
     facts += (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit) / CKBI_FACT_BYTES * 2 + CKBI_FACTS_MAX;
     return facts <= v->header.journal_span * ckbi_journal_facts(g, v->header.journal_span, v->io_bytes);
@@ -4737,7 +5534,7 @@ CKB_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
     int status = ckbi_writable(v);
     if (status == CKB_OK && there)
         status = CKBI_LOAD(&there->state) == CKB_CONTAINER_DELETED ? CKB_DELETED : CKB_EXISTS;
-    if (status == CKB_OK && (!place || serial == UINT32_MAX || !ckbi_container_fits(v)))
+    if (status == CKB_OK && (!place || serial == UINT32_MAX || !ckbi_journal_holds(v, 1)))
         status = CKB_NOSPACE;
     if (status == CKB_OK) {
         /* The place may still name a deleted container: it is forgotten in the same batch. */
@@ -5204,12 +6001,6 @@ static CKBI_UNUSED void ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a,
     w->fill += CKBI_RECORD_CHUNK_BYTES + tables;
 }
 
-static CKBI_UNUSED void ckbi_pad_record(ckb_writer *w)
-{
-    while (w->fill % CKBI_UNIT != 0)
-        w->buffer[w->active][w->fill++] = 0;
-}
-
 /* Where the payload of a record that fits into the active buffer goes. */
 static CKBI_UNUSED uint8_t *ckbi_append_payload(ckb_writer *w, const ckbi_append *a)
 {
@@ -5224,51 +6015,12 @@ static CKBI_UNUSED void ckbi_append_small(ckb_writer *w, const ckbi_append *a)
     ckbi_pad_record(w);
 }
 
-/* The rest of a payload that ends inside a write unit, or all of one whose memory the medium cannot
- * take, goes through the buffers. */
-static CKBI_UNUSED int ckbi_append_copied(ckb_writer *w, const uint8_t *data, size_t length)
-{
-    while (length > 0) {
-        size_t step = (size_t)ckbi_min(length, w->buffer_bytes - w->fill);
-        ckbi_copy(w->buffer[w->active] + w->fill, data, step);
-        w->fill += step;
-        data += step;
-        length -= step;
-        if (w->fill + CKBI_RECORD_COMMON + CKBI_UNIT > w->buffer_bytes) {
-            int status = ckbi_writer_write_units(w);
-            if (status != CKB_OK)
-                return status;
-        }
-    }
-    ckbi_pad_record(w);
-    return CKB_OK;
-}
-
-/* A record larger than a buffer. Its payload goes from the caller's memory to the medium, from the next
- * write unit on, where alignment allows. The caller has an exclusive turn. */
+/* A record larger than a buffer. The caller has an exclusive turn. */
 static CKBI_UNUSED int ckbi_append_large(ckb_writer *w, const ckbi_append *a)
 {
-    ckb_volume *v = w->volume;
-    const ckb_geometry *g = &v->medium.geometry;
-    bool aligned = (uintptr_t)a->data % g->buffer_align == 0;
-    ckbi_put_chunk_head(w, a, a->data, aligned ? CKBI_FLAG_ALIGNED : 0);
-    if (!aligned)
-        return ckbi_append_copied(w, a->data, a->length);
-    size_t whole = (size_t)ckbi_align_up(w->fill, g->write_unit);
-    ckbi_fill(w->buffer[w->active] + w->fill, 0, whole - w->fill);
-    w->fill = whole;
-    int status = ckbi_writer_write_units(w);
-    if (status != CKB_OK)
-        return status;
-    size_t direct = (size_t)ckbi_align_down(a->length, g->write_unit);
-    uint64_t at = w->base;
-    CKB_MUTEX_UNLOCK(&w->lock);
-    status = ckbi_medium_write(v, w->segment, at, a->data, direct);
-    CKB_MUTEX_LOCK(&w->lock);
-    if (status != CKB_OK)
-        return ckbi_writer_fail(w, status);
-    w->base = w->written = at + direct;
-    return ckbi_append_copied(w, a->data + direct, a->length - direct);
+    uint8_t flags = ckbi_payload_flags(w, a->data);
+    ckbi_put_chunk_head(w, a, a->data, flags);
+    return ckbi_payload_pass(w, a->data, a->length, flags);
 }
 
 /* Marks a container as one that holds superseding records, before the first of them is written. */
@@ -5735,6 +6487,1075 @@ CKB_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t 
     return status;
 }
 
+/* ---------------------------------------------------------------------------------------------- >>log-impl
+ * A log is an appender of its own and the ring of its segments. Appending: room, index, record. Durability: a
+ * commit of the appender. Purge and reset: a fact about the first index. Truncate: facts about segments. */
+
+#ifdef CKB_READ_ONLY
+#define CKBI_LOG_LOCK(log) ((void)(log))
+#define CKBI_LOG_UNLOCK(log) ((void)(log))
+
+static CKBI_UNUSED uint32_t ckbi_log_segment(const ckb_log *log, uint32_t n)
+{
+    return log->segments[n];
+}
+
+static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
+{
+    return log->base + 1;
+}
+#else
+#define CKBI_LOG_LOCK(log) CKB_MUTEX_LOCK(&(log)->writer.lock)
+#define CKBI_LOG_UNLOCK(log) CKB_MUTEX_UNLOCK(&(log)->writer.lock)
+#endif
+
+/* ---- opening */
+
+static CKBI_UNUSED uint64_t ckbi_entry_max(const ckb_geometry *g)
+{
+    uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_LOG_START_BYTES + ckbi_tail_room(g, 0) +
+                        CKBI_RECORD_ENTRY_BYTES + g->write_unit + CKBI_UNIT;
+    uint64_t limit = ckbi_data_limit(g);
+    return limit > overhead ? ckbi_min(limit - overhead, UINT32_MAX - CKBI_UNIT) : 0;
+}
+
+CKB_DEF uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry)
+{
+    return ckbi_geometry_valid(geometry) ? (uint32_t)ckbi_entry_max(geometry) : 0;
+}
+
+/* A buffer holds at least the start of a segment, an entry's header, and the ends of batches. */
+static CKBI_UNUSED void ckbi_log_defaults(const ckb_geometry *g, const ckb_log_config *config,
+                                          ckb_log_config *out)
+{
+    ckb_log_config zero = {0, 0, 0, false};
+    *out = config ? *config : zero;
+    uint64_t least = ckbi_align_up(256, g->write_unit) + g->write_unit;
+    uint64_t usual = ckbi_min(256 * 1024, ckbi_align_down(g->segment_bytes / 4, g->write_unit));
+    uint64_t bytes = out->buffer_bytes ? ckbi_min(out->buffer_bytes, UINT32_MAX / 4) : usual;
+    out->buffer_bytes = (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
+    if (out->max_entry_bytes == 0)
+        out->max_entry_bytes = (uint32_t)ckbi_entry_max(g);
+    if (out->max_segments == 0 || out->max_segments > g->segment_count)
+        out->max_segments = g->segment_count;
+}
+
+static CKBI_UNUSED ckb_log *ckbi_log_layout(const ckb_geometry *g, const ckb_log_config *c, ckbi_arena *arena)
+{
+    ckb_log *log = (ckb_log *)ckbi_arena_take(arena, sizeof(ckb_log), 64);
+    void *ring = ckbi_arena_take(arena, (uint64_t)c->max_segments * sizeof(uint32_t), 8);
+#ifndef CKB_READ_ONLY
+    size_t align = (size_t)ckbi_max(g->buffer_align, 64);
+    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, align);
+    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, align);
+#else
+    (void)g;
+#endif
+    if (!log || !arena->next)
+        return NULL;
+    ckbi_fill(log, 0, sizeof(*log));
+    log->segments = (uint32_t *)ring;
+    log->capacity = c->max_segments;
+    log->entry_max = c->max_entry_bytes;
+#ifndef CKB_READ_ONLY
+    log->writer.buffer[0] = first;
+    log->writer.buffer[1] = second;
+    log->writer.buffer_bytes = c->buffer_bytes;
+    ckbi_writer_init(&log->writer, g);
+#endif
+    return log;
+}
+
+CKB_DEF size_t ckb_log_memory(const ckb_geometry *geometry, const ckb_log_config *config)
+{
+    ckb_log_config c;
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry) || ckbi_entry_max(geometry) == 0)
+        return 0;
+    ckbi_log_defaults(geometry, config, &c);
+    if (c.max_entry_bytes > ckbi_entry_max(geometry))
+        return 0;
+    ckbi_log_layout(geometry, &c, &arena);
+    return arena.used;
+}
+
+/* A name as it is stored. False: none, or too long. */
+static CKBI_UNUSED bool ckbi_log_name(const char *name, char *stored)
+{
+    size_t length = 0;
+    ckbi_fill(stored, 0, CKB_LOG_NAME_BYTES);
+    for (; name && name[length]; length++) {
+        if (length == CKB_LOG_NAME_BYTES)
+            return false;
+        stored[length] = name[length];
+    }
+    return length > 0;
+}
+
+/* The volume's lock is held. */
+static CKBI_UNUSED ckbi_log_slot *ckbi_log_by_name(const ckb_volume *v, const char *name)
+{
+    char stored[CKB_LOG_NAME_BYTES];
+    for (uint32_t i = 0; ckbi_log_name(name, stored) && i < v->config.max_logs; i++)
+        if (v->logs[i].serial != 0 && ckbi_compare(v->logs[i].name, stored, CKB_LOG_NAME_BYTES) == 0)
+            return &v->logs[i];
+    return NULL;
+}
+
+/* Fills the ring from the newest segment to the oldest. False: there are more than it holds. The volume's
+ * lock is held. */
+static CKBI_UNUSED bool ckbi_log_fill_ring(ckb_log *log)
+{
+    const ckb_volume *v = log->volume;
+    log->head = log->count = 0;
+    log->closed_bytes = 0;
+    for (uint32_t i = log->slot->newest; i != CKB_NO_SEGMENT; i = v->segments[i].previous)
+        if (v->segments[i].log == log->slot->serial && v->segments[i].live != 0)
+            log->count++;
+        else
+            break;
+    if (log->count > log->capacity)
+        return false;
+    for (uint32_t i = log->slot->newest, n = log->count; n > 0; i = v->segments[i].previous) {
+        log->segments[--n] = i;
+        log->closed_bytes += (uint64_t)v->segments[i].end * CKBI_UNIT;
+    }
+    return true;
+}
+
+/* Joins a log and its slot. The volume's lock is held. */
+static CKBI_UNUSED int ckbi_log_attach(ckb_log *log, ckbi_log_slot *slot, bool salvage, ckb_fault *fault)
+{
+    ckb_volume *v = log->volume;
+    log->slot = slot;
+    if (!slot)
+        return CKB_NOTFOUND;
+    if (slot->open)
+        return CKB_BUSY;
+    if (slot->lost_segment != CKB_NO_SEGMENT && !salvage) {
+        ckbi_fault_set(fault, CKB_CORRUPT, CKB_TOPIC_LOG_END, slot->lost_segment, 0,
+                       v->segments[slot->lost_segment].epoch, 0);
+        if (fault)
+            fault->index = slot->next;
+        return CKB_CORRUPT;
+    }
+    if (!ckbi_log_fill_ring(log)) {
+        ckbi_fault_set(fault, CKB_NOSPACE, CKB_TOPIC_ARGUMENT, CKB_NO_SEGMENT, 0, log->count, log->capacity);
+        return CKB_NOSPACE;
+    }
+    log->base = slot->next - 1;
+    slot->open = log;
+#ifndef CKB_READ_ONLY
+    ckb_writer *w = &log->writer;
+    w->volume = v;
+    w->log = log;
+    w->number = v->config.max_writers + (uint32_t)(slot - v->logs);
+    log->read_only = slot->lost_segment != CKB_NO_SEGMENT;
+    ckbi_writer_enlist(w);
+#endif
+    return CKB_OK;
+}
+
+CKB_DEF int ckb_log_open(ckb_volume *volume, const char *name, const ckb_log_config *config, void *memory,
+                         size_t bytes, ckb_log **log, ckb_fault *fault)
+{
+    const ckb_geometry *g = &volume->medium.geometry;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_log_config c;
+    *log = NULL;
+    size_t needed = ckb_log_memory(g, config);
+    ckbi_fault_set(fault, CKB_INVALID, CKB_TOPIC_MEMORY, CKB_NO_SEGMENT, 0, needed, bytes);
+    ckbi_log_defaults(g, config, &c);
+    ckb_log *opened = needed > 0 ? ckbi_log_layout(g, &c, &arena) : NULL;
+    if (!opened)
+        return CKB_INVALID;
+    opened->volume = volume;
+    CKB_MUTEX_LOCK(&volume->long_lock); /* nobody creates or deletes it meanwhile */
+    CKB_MUTEX_LOCK(&volume->lock);
+    ckbi_log_slot *slot = ckbi_log_by_name(volume, name);
+    ckbi_fault_set(fault, slot ? CKB_BUSY : CKB_NOTFOUND, CKB_TOPIC_LOG, CKB_NO_SEGMENT, 0,
+                   volume->config.max_logs, 0);
+    int status = ckbi_log_attach(opened, slot, c.salvage || volume->config.salvage, fault);
+    CKB_MUTEX_UNLOCK(&volume->lock);
+    CKB_MUTEX_UNLOCK(&volume->long_lock);
+    if (status == CKB_OK) {
+        ckbi_fault_set(fault, CKB_OK, CKB_TOPIC_NONE, CKB_NO_SEGMENT, 0, 0, 0);
+        *log = opened;
+    }
+    return status;
+}
+
+CKB_DEF int ckb_log_close(ckb_log *log)
+{
+    ckb_volume *v = log->volume;
+    int status = CKB_OK;
+#ifndef CKB_READ_ONLY
+    status = ckb_writer_close(&log->writer);
+#endif
+    CKB_MUTEX_LOCK(&v->lock);
+    log->slot->next = ckbi_log_next_index(log);
+    log->slot->open = NULL;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return status;
+}
+
+/* ---- state */
+
+#ifndef CKB_READ_ONLY
+/* Index up to which all is durable. The log's lock is held. */
+static CKBI_UNUSED uint64_t ckbi_log_durable(const ckb_log *log)
+{
+    if (CKBI_LOAD(&log->volume->unsettled))
+        return log->slot->first - 1; /* what an unclean end left was perhaps never synced */
+    return ckbi_max(log->base + log->writer.durable_ticket, log->slot->first - 1);
+}
+#endif
+
+/* What is in memory of an open log. Its lock is held. */
+static CKBI_UNUSED void ckbi_log_describe(const ckb_log *log, ckb_log_info *info)
+{
+    info->first = log->slot->first;
+    info->last = ckbi_log_next_index(log) - 1;
+    info->segments = log->count;
+    info->bytes = log->closed_bytes;
+    info->rolls = log->rolls;
+    info->is_open = true;
+#ifdef CKB_READ_ONLY
+    info->durable = info->last;
+#else
+    info->durable = ckbi_log_durable(log);
+    info->groups = log->writer.groups;
+    if (log->writer.segment != CKB_NO_SEGMENT)
+        info->bytes += ckbi_writer_at(&log->writer);
+#endif
+}
+
+/* And of one that is not open. The volume's lock is held. */
+static CKBI_UNUSED void ckbi_log_describe_closed(const ckb_volume *v, const ckbi_log_slot *slot,
+                                                 ckb_log_info *info)
+{
+    info->first = slot->first;
+    info->last = slot->next - 1;
+    info->durable = CKBI_LOAD(&v->unsettled) ? info->first - 1 : info->last;
+    for (uint32_t i = slot->newest; i != CKB_NO_SEGMENT; i = v->segments[i].previous) {
+        const ckbi_segment *s = &v->segments[i];
+        if (s->log != slot->serial || CKBI_LOAD(&s->live) == 0)
+            break;
+        info->segments++;
+        info->bytes += (uint64_t)s->end * CKBI_UNIT;
+    }
+}
+
+/* The volume's lock is held. */
+static CKBI_UNUSED void ckbi_log_info_fill(const ckb_volume *v, const ckbi_log_slot *slot, ckb_log_info *info)
+{
+    ckbi_fill(info, 0, sizeof(*info));
+    ckbi_copy(info->name, slot->name, CKB_LOG_NAME_BYTES);
+    info->end_lost = slot->lost_segment != CKB_NO_SEGMENT;
+    if (slot->open) {
+        CKBI_LOG_LOCK(slot->open);
+        ckbi_log_describe(slot->open, info);
+        CKBI_LOG_UNLOCK(slot->open);
+    } else {
+        ckbi_log_describe_closed(v, slot, info);
+    }
+}
+
+CKB_DEF void ckb_log_stat(ckb_log *log, ckb_log_info *info)
+{
+    ckbi_fill(info, 0, sizeof(*info));
+    ckbi_copy(info->name, log->slot->name, CKB_LOG_NAME_BYTES);
+    info->end_lost = log->slot->lost_segment != CKB_NO_SEGMENT;
+    CKBI_LOG_LOCK(log);
+    ckbi_log_describe(log, info);
+    CKBI_LOG_UNLOCK(log);
+}
+
+CKB_DEF int ckb_log_list(ckb_volume *volume, uint32_t *cursor, ckb_log_info *info)
+{
+    int status = CKB_END;
+    CKB_MUTEX_LOCK(&volume->lock);
+    for (; *cursor < volume->config.max_logs && status == CKB_END; ++*cursor) {
+        if (volume->logs[*cursor].serial == 0)
+            continue;
+        ckbi_log_info_fill(volume, &volume->logs[*cursor], info);
+        status = CKB_OK;
+    }
+    CKB_MUTEX_UNLOCK(&volume->lock);
+    return status;
+}
+
+#ifndef CKB_READ_ONLY
+/* ---- creating and deleting; the long lock is held in the helpers */
+
+static CKBI_UNUSED ckbi_fact ckbi_log_first_fact(const ckbi_log_slot *slot, uint64_t first,
+                                                 uint64_t first_epoch)
+{
+    ckbi_fact fact = {CKBI_FACT_LOG_FIRST, slot->serial, first, first_epoch};
+    return fact;
+}
+
+/* Enters a new log into the journal and then into the table. */
+static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const char *name, uint64_t first)
+{
+    uint32_t serial = v->next_serial;
+    ckbi_log_slot fresh;
+    ckbi_fill(&fresh, 0, sizeof(fresh));
+    ckbi_log_name(name, fresh.name);
+    fresh.serial = serial;
+    fresh.first = fresh.next = first;
+    fresh.newest = fresh.lost_segment = CKB_NO_SEGMENT;
+    v->facts[0].kind = CKBI_FACT_LOG;
+    v->facts[0].a = serial;
+    v->facts[0].b = ckbi_get64((const uint8_t *)fresh.name);
+    v->facts[0].c = ckbi_get64((const uint8_t *)fresh.name + 8);
+    v->facts[1] = ckbi_log_first_fact(&fresh, first, v->next_epoch);
+    fresh.first_epoch = v->next_epoch;
+    int status = ckbi_journal_append(v, 2);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->lock);
+    *slot = fresh;
+    v->next_serial = serial + 1;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
+CKB_DEF int ckb_log_create(ckb_volume *volume, const char *name, uint64_t first_index)
+{
+    ckb_volume *v = volume;
+    char stored[CKB_LOG_NAME_BYTES];
+    if (!ckbi_log_name(name, stored) || first_index == UINT64_MAX)
+        return CKB_INVALID;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_log_slot *there = ckbi_log_by_name(v, name);
+    ckbi_log_slot *slot = ckbi_log_by_serial(v, 0);
+    uint32_t serial = v->next_serial;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    int status = ckbi_writable(v);
+    if (status == CKB_OK && there)
+        status = CKB_EXISTS;
+    if (status == CKB_OK && (!slot || serial >= CKBI_LOG_UNKNOWN || !ckbi_journal_holds(v, 2)))
+        status = CKB_NOSPACE;
+    if (status == CKB_OK)
+        status = ckbi_log_enter(v, slot, name, first_index ? first_index : 1);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* The journal says that the segments of a log do not count any more. The volume's lock is held. */
+static CKBI_UNUSED void ckbi_log_void_segments(ckb_volume *v, uint32_t serial)
+{
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
+        ckbi_segment *s = &v->segments[i];
+        if (s->log != serial)
+            continue;
+        CKBI_STORE(&s->live, 0);
+        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
+    }
+}
+
+CKB_DEF int ckb_log_delete(ckb_volume *volume, const char *name)
+{
+    ckb_volume *v = volume;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_log_slot *slot = ckbi_log_by_name(v, name);
+    int status = !slot ? CKB_NOTFOUND : slot->open ? CKB_BUSY : ckbi_writable(v);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (status == CKB_OK) {
+        ckbi_fact fact = {CKBI_FACT_LOG, slot->serial, 0, 0};
+        v->facts[0] = fact;
+        status = ckbi_journal_append(v, 1);
+    }
+    if (status == CKB_OK) {
+        CKB_MUTEX_LOCK(&v->lock);
+        ckbi_log_void_segments(v, slot->serial);
+        slot->serial = 0;
+        CKB_MUTEX_UNLOCK(&v->lock);
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* ---- appending */
+
+static CKBI_UNUSED int ckbi_log_writable(const ckb_log *log)
+{
+    return log->read_only ? CKB_READONLY : ckbi_writable(log->volume);
+}
+
+static CKBI_UNUSED uint64_t ckbi_entry_room(const ckb_geometry *g, size_t length, bool large)
+{
+    return CKBI_RECORD_ENTRY_BYTES + (large ? g->write_unit : 0) + ckbi_align_up(length, CKBI_UNIT);
+}
+
+/* Does an entry not fit a buffer beside the start of a segment and the end of a batch? */
+static CKBI_UNUSED bool ckbi_entry_is_large(const ckb_writer *w, size_t length)
+{
+    return ckbi_entry_room(&w->volume->medium.geometry, length, false) + CKBI_RECORD_COMMON +
+               CKBI_RECORD_LOG_START_BYTES >
+           w->buffer_bytes;
+}
+
+/* Writes the header of an entry. */
+static CKBI_UNUSED void ckbi_put_entry_head(ckb_writer *w, const ckb_entry_data *e, uint8_t flags)
+{
+    uint8_t *at = w->buffer[w->active] + w->fill;
+    uint64_t offset = ckbi_writer_at(w);
+    uint64_t pending = w->appended - w->durable_ticket;
+    ckbi_record_begin(at, CKBI_RECORD_ENTRY, flags, CKBI_RECORD_ENTRY_BYTES, (uint32_t)e->length,
+                      ckbi_writer_mark(w), (uint32_t)ckbi_min(pending, UINT32_MAX));
+    ckbi_put64(at + 24, ckbi_log_next_index(w->log));
+    ckbi_put64(at + 32, e->term);
+    uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD);
+    ckbi_put32(at + 12, e->length > 0 ? ckbi_crc_update(state, e->data, e->length) : 0);
+    ckbi_record_seal(at, w->seed, offset);
+    w->fill += CKBI_RECORD_ENTRY_BYTES;
+}
+
+/* Appends an entry for which there is room; a large one has an exclusive turn. */
+static CKBI_UNUSED int ckbi_put_entry(ckb_writer *w, const ckb_entry_data *e, bool large)
+{
+    uint64_t offset = ckbi_writer_at(w);
+    const uint8_t *data = (const uint8_t *)e->data;
+    uint8_t flags = large ? ckbi_payload_flags(w, data) : 0;
+    int status = CKB_OK;
+    ckbi_put_entry_head(w, e, flags);
+    if (large) {
+        status = ckbi_payload_pass(w, data, e->length, flags);
+    } else if (e->length > 0) {
+        ckbi_copy(w->buffer[w->active] + w->fill, data, e->length);
+        w->fill += e->length;
+        ckbi_pad_record(w);
+    }
+    if (status != CKB_OK)
+        return status;
+    w->live += (uint32_t)((ckbi_writer_at(w) - offset) / CKBI_UNIT);
+    w->summary_last = (uint32_t)(offset / CKBI_UNIT);
+    w->appended++;
+    return CKB_OK;
+}
+
+/* May these entries be appended? `*room` is what they need in a segment. */
+static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count, uint64_t *room)
+{
+    const ckb_geometry *g = &log->volume->medium.geometry;
+    *room = 0;
+    for (size_t i = 0; i < count; i++) {
+        const ckb_entry_data *e = &entries[i];
+        if (!e->data && e->length > 0)
+            return CKB_INVALID;
+        if (e->length > log->entry_max)
+            return CKB_TOOBIG;
+        *room += ckbi_entry_room(g, e->length, ckbi_entry_is_large(&log->writer, e->length));
+    }
+    return *room > ckbi_entry_max(g) + CKBI_RECORD_ENTRY_BYTES + g->write_unit + CKBI_UNIT ? CKB_TOOBIG
+                                                                                           : CKB_OK;
+}
+
+/* Appends entries one by one, with the log to itself. On CKB_NOSPACE nothing has changed: room for all of them
+ * is found with the first. The lock is held. */
+static CKBI_UNUSED int ckbi_log_put_all(ckb_log *log, const ckb_entry_data *entries, size_t count,
+                                        uint64_t room)
+{
+    ckb_writer *w = &log->writer;
+    const ckb_geometry *g = &log->volume->medium.geometry;
+    int status = CKB_OK;
+    log->batch = true;
+    for (size_t i = 0; i < count && status == CKB_OK; i++) {
+        bool large = ckbi_entry_is_large(w, entries[i].length);
+        uint64_t total = ckbi_entry_room(g, entries[i].length, large);
+        room -= total;
+        w->promised = room;
+        status = ckbi_writer_room(w, total, large, false);
+        w->promised = 0;
+        if (status == CKB_OK) {
+            status = ckbi_put_entry(w, &entries[i], large);
+            if (large)
+                ckbi_writer_end_turn(w);
+        }
+    }
+    log->batch = false;
+    CKB_CONDITION_BROADCAST(&w->changed);
+    return status;
+}
+
+/* One attempt. `*ticket` counts the appends up to the last of these. The lock is held. */
+static CKBI_UNUSED int ckbi_log_try(ckb_log *log, const ckb_entry_data *entries, size_t count, uint64_t room,
+                                    uint64_t *first, uint64_t *ticket)
+{
+    ckb_writer *w = &log->writer;
+    while (log->batch)
+        ckbi_writer_wait(w);
+    int status = ckbi_log_writable(log);
+    *first = ckbi_log_next_index(log);
+    if (status == CKB_OK && count > UINT64_MAX - *first)
+        status = CKB_TOOBIG; /* indexes are used up */
+    if (status != CKB_OK)
+        return status;
+    bool large = ckbi_entry_is_large(w, entries[0].length);
+    if (count == 1 && !large && ckbi_writer_has_room(w, room, false))
+        status = ckbi_put_entry(w, &entries[0], false);
+    else
+        status = ckbi_log_put_all(log, entries, count, room);
+    if (status == CKB_OK) {
+        *first = ckbi_log_next_index(log) - count;
+        *ticket = w->appended;
+    }
+    return status;
+}
+
+CKB_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, size_t count, unsigned flags,
+                                uint64_t *first)
+{
+    ckb_writer *w = &log->writer;
+    uint64_t room, index, ticket = 0;
+    if ((flags & ~CKB_DURABLE) != 0 || !entries || count == 0)
+        return CKB_INVALID;
+    int status = ckbi_log_check(log, entries, count, &room);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&w->lock);
+    status = ckbi_log_try(log, entries, count, room, &index, &ticket);
+    if (status == CKB_NOSPACE) {
+        CKB_MUTEX_UNLOCK(&w->lock);
+        bool made = ckbi_make_room(log->volume);
+        CKB_MUTEX_LOCK(&w->lock);
+        if (made)
+            status = ckbi_log_try(log, entries, count, room, &index, &ticket);
+    }
+    if (status == CKB_OK && (flags & CKB_DURABLE))
+        status = ckbi_writer_commit_to(w, ticket);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    if (first && ticket > 0)
+        *first = index;
+    return status;
+}
+
+CKB_DEF int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t length, unsigned flags,
+                           uint64_t *index)
+{
+    ckb_entry_data entry = {term, data, length};
+    return ckb_log_append_many(log, &entry, 1, flags, index);
+}
+
+/* Syncs what an unclean end left, unless that was done. */
+static CKBI_UNUSED int ckbi_log_settle(ckb_volume *v)
+{
+    int status = CKB_OK;
+    if (!CKBI_LOAD(&v->unsettled))
+        return CKB_OK;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    if (v->unsettled)
+        status = ckbi_journal_switch(v);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+CKB_DEF int ckb_log_commit(ckb_log *log, uint64_t index)
+{
+    ckb_writer *w = &log->writer;
+    int status = ckbi_log_writable(log);
+    if (status == CKB_OK)
+        status = ckbi_log_settle(log->volume);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&w->lock);
+    if (index >= ckbi_log_next_index(log))
+        status = CKB_END;
+    else if (index > log->base)
+        status = ckbi_writer_commit_to(w, index - log->base);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
+/* ---- dropping entries */
+
+/* Waits until nobody appends, and makes durable all there is. The turn is the caller's to end. The lock is
+ * held. */
+static CKBI_UNUSED int ckbi_log_quiesce(ckb_log *log)
+{
+    ckb_writer *w = &log->writer;
+    while (w->busy || log->batch)
+        ckbi_writer_wait(w);
+    ckbi_writer_take_turn(w, true);
+    int status = w->error == CKB_OK ? ckbi_log_writable(log) : w->error;
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
+        status = ckbi_writer_finish_segment(w);
+    return status == CKB_OK ? ckbi_writer_make_durable(w) : status;
+}
+
+/* Entries vanished at the end. The log's lock is held. */
+static CKBI_UNUSED void ckbi_log_set_next(ckb_log *log, uint64_t next)
+{
+    log->base = next - 1 - log->writer.appended;
+    log->generation++;
+}
+
+/* Finds the entry `index` in a segment; the walk stands behind it, v->walk.record is its record. The long
+ * lock is held. CKB_CORRUPT: it is not there. */
+static CKBI_UNUSED int ckbi_log_find(ckb_volume *v, uint32_t segment, uint64_t index)
+{
+    const ckbi_segment *s = &v->segments[segment];
+    ckbi_walk_open(&v->walk, v, v->io_buffer, v->io_bytes, segment, s->epoch);
+    v->walk.stop = v->walk.known = (uint64_t)s->end * CKBI_UNIT;
+    v->walk.whole = true;
+    for (;;) {
+        int status = ckbi_walk_next(&v->walk);
+        if (status == CKB_OK && v->walk.record.type == CKBI_RECORD_ENTRY && v->walk.record.block == index)
+            return CKB_OK;
+        if (status != CKB_OK && status != CKB_CORRUPT)
+            return status == CKB_END ? CKB_CORRUPT : status;
+    }
+}
+
+/* What a truncate does: which segments stay, and where the last of them ends now. */
+typedef struct ckbi_cut {
+    uint32_t keep; /* segments, from the oldest */
+    uint32_t segment;
+    uint32_t end, last; /* units; end 0: it stays as it is */
+} ckbi_cut;
+
+static CKBI_UNUSED int ckbi_log_plan_cut(ckb_log *log, uint64_t last_kept, ckbi_cut *cut)
+{
+    ckb_volume *v = log->volume;
+    ckbi_fill(cut, 0, sizeof(*cut));
+    while (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first <= last_kept)
+        cut->keep++;
+    if (cut->keep == 0 ||
+        (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first == last_kept + 1))
+        return CKB_OK;
+    cut->segment = ckbi_log_segment(log, cut->keep - 1);
+    int status = ckbi_log_find(v, cut->segment, last_kept);
+    cut->end = (uint32_t)(v->walk.at / CKBI_UNIT);
+    cut->last = (uint32_t)(v->walk.record.offset / CKBI_UNIT);
+    return status;
+}
+
+/* The journal says it: segments from the nth on are free, and with `whole` the last one that stays is cut. */
+static CKBI_UNUSED void ckbi_log_apply_cut(ckb_log *log, const ckbi_cut *cut, uint32_t n, uint64_t next)
+{
+    ckb_volume *v = log->volume;
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_LOG_LOCK(log);
+    while (log->count > n) {
+        uint32_t segment = ckbi_log_segment(log, --log->count);
+        log->closed_bytes -= (uint64_t)v->segments[segment].end * CKBI_UNIT;
+        ckbi_segment_set_free(v, segment);
+    }
+    log->slot->newest = n > 0 ? ckbi_log_segment(log, n - 1) : CKB_NO_SEGMENT;
+    if (n == cut->keep && cut->end > 0) {
+        ckbi_segment *s = &v->segments[cut->segment];
+        log->closed_bytes -= ((uint64_t)s->end - cut->end) * CKBI_UNIT;
+        s->end = cut->end;
+        s->summary = cut->last;
+        s->extent = CKBI_EXTENT_FULL;
+        CKBI_STORE(&s->state, CKBI_SEGMENT_FULL);
+    }
+    ckbi_log_set_next(log, next);
+    CKBI_LOG_UNLOCK(log);
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* Frees segments, newest first, and cuts the one that stays, all in one batch of facts where they fit: a
+ * power cut in between leaves a log that ends with a segment. The long lock is held. */
+static CKBI_UNUSED int ckbi_log_cut(ckb_log *log, const ckbi_cut *cut, uint64_t last_kept)
+{
+    ckb_volume *v = log->volume;
+    uint32_t n = log->count;
+    for (;;) {
+        uint32_t count = 0;
+        for (; n > cut->keep && count + 1 < CKBI_FACTS_MAX; count++)
+            v->facts[count] = ckbi_segment_fact(ckbi_log_segment(log, --n), 0, 0);
+        uint64_t next = n > cut->keep ? v->segments[ckbi_log_segment(log, n)].first : last_kept + 1;
+        if (n == cut->keep && cut->end > 0)
+            v->facts[count++] = ckbi_segment_fact(cut->segment, v->segments[cut->segment].epoch,
+                                                  ckbi_extent(CKBI_EXTENT_FULL, cut->end, cut->last));
+        int status = ckbi_journal_append(v, count);
+        if (status != CKB_OK)
+            return status;
+        ckbi_log_apply_cut(log, cut, n, next);
+        if (n == cut->keep)
+            return CKB_OK;
+    }
+}
+
+CKB_DEF int ckb_log_truncate(ckb_log *log, uint64_t last_kept)
+{
+    ckb_volume *v = log->volume;
+    ckb_writer *w = &log->writer;
+    ckbi_cut cut;
+    CKB_MUTEX_LOCK(&w->lock);
+    bool none = last_kept >= ckbi_log_next_index(log) - 1;
+    if (none) {
+        CKB_MUTEX_UNLOCK(&w->lock);
+        return ckbi_log_writable(log);
+    }
+    int status = ckbi_log_quiesce(log);
+    none = last_kept >= ckbi_log_next_index(log) - 1;
+    CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_MUTEX_LOCK(&v->long_lock); /* so that the first index stands still */
+    if (status == CKB_OK && !none)
+        status = last_kept < log->slot->first - 1 ? CKB_PURGED : ckbi_log_plan_cut(log, last_kept, &cut);
+    if (status == CKB_OK && !none)
+        status = ckbi_log_cut(log, &cut, last_kept);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
+/* Makes the first index so, in the journal and then here. The long lock is held. */
+static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, uint64_t first_epoch)
+{
+    ckb_volume *v = log->volume;
+    v->facts[0] = ckbi_log_first_fact(log->slot, first, first_epoch);
+    int status = ckbi_journal_append(v, 1);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_LOG_LOCK(log);
+    if (first_epoch != log->slot->first_epoch)
+        ckbi_log_set_next(log, first); /* a reset: all there is goes */
+    log->slot->first = first;
+    log->slot->first_epoch = first_epoch;
+    ckbi_log_trim(log);
+    CKBI_LOG_UNLOCK(log);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
+CKB_DEF int ckb_log_purge(ckb_log *log, uint64_t first_kept)
+{
+    ckb_volume *v = log->volume;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    CKBI_LOG_LOCK(log);
+    int status = ckbi_log_writable(log);
+    bool none = first_kept <= log->slot->first;
+    if (first_kept > ckbi_log_next_index(log))
+        status = CKB_END;
+    CKBI_LOG_UNLOCK(log);
+    if (status == CKB_OK && !none)
+        status = ckbi_log_set_first(log, first_kept, log->slot->first_epoch);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+CKB_DEF int ckb_log_reset(ckb_log *log, uint64_t next_index)
+{
+    ckb_volume *v = log->volume;
+    ckb_writer *w = &log->writer;
+    if (next_index == 0 || next_index == UINT64_MAX)
+        return CKB_INVALID;
+    CKB_MUTEX_LOCK(&w->lock);
+    int status = ckbi_log_quiesce(log);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    CKB_MUTEX_LOCK(&v->long_lock);
+    if (status == CKB_OK) {
+        /* Segments are taken in the order of their epochs: all that come later are above the newest one. */
+        uint32_t newest = log->slot->newest;
+        uint64_t epoch = newest != CKB_NO_SEGMENT ? v->segments[newest].epoch + 1 : log->slot->first_epoch + 1;
+        status = ckbi_log_set_first(log, next_index, epoch);
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+#endif /* CKB_READ_ONLY */
+
+/* ---- reading */
+
+struct ckb_log_cursor {
+    ckb_log *log;
+    ckbi_walk walk; /* over the segment the cursor is in */
+    uint8_t *buffer;
+    size_t buffer_bytes;
+    uint64_t next;       /* index of the entry to read */
+    uint64_t behind;     /* first index that the segment does not hold */
+    uint64_t lost_until; /* after damage: the next index that may be readable */
+    uint64_t epoch;
+    uint32_t segment;    /* CKB_NO_SEGMENT: to be looked for */
+    uint32_t generation; /* of the log */
+    bool salvage;
+    bool jump; /* the next entry is perhaps in another segment */
+    ckb_fault fault;
+};
+
+static CKBI_UNUSED size_t ckbi_cursor_buffer(const ckb_geometry *g, size_t wanted)
+{
+    uint64_t least = (uint64_t)2 * g->write_unit + 256;
+    uint64_t bytes = wanted ? wanted : ckbi_min(64 * 1024, g->segment_bytes);
+    return (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
+}
+
+static CKBI_UNUSED ckb_log_cursor *ckbi_cursor_layout(const ckb_geometry *g, size_t buffer_bytes,
+                                                      ckbi_arena *arena)
+{
+    ckb_log_cursor *c = (ckb_log_cursor *)ckbi_arena_take(arena, sizeof(ckb_log_cursor), 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    if (!c || !buffer)
+        return NULL;
+    ckbi_fill(c, 0, sizeof(*c));
+    c->buffer = buffer;
+    c->buffer_bytes = buffer_bytes;
+    return c;
+}
+
+CKB_DEF size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
+{
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_cursor_layout(geometry, ckbi_cursor_buffer(geometry, buffer_bytes), &arena);
+    return arena.used;
+}
+
+CKB_DEF int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size_t bytes,
+                                ckb_log_cursor **cursor)
+{
+    const ckb_geometry *g = &log->volume->medium.geometry;
+    /* The buffer gets what is left of the memory behind everything else. */
+    size_t rest = ckb_log_cursor_memory(g, 1), least = ckbi_cursor_buffer(g, 1);
+    *cursor = NULL;
+    if ((flags & ~CKB_SALVAGE) != 0 || bytes < rest)
+        return CKB_INVALID;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_log_cursor *c =
+        ckbi_cursor_layout(g, (size_t)ckbi_align_down(least + (bytes - rest), g->write_unit), &arena);
+    if (!c)
+        return CKB_INVALID;
+    c->log = log;
+    c->salvage = (flags & CKB_SALVAGE) != 0;
+    c->segment = CKB_NO_SEGMENT;
+    CKBI_LOG_LOCK(log);
+    c->next = log->slot->first;
+    CKBI_LOG_UNLOCK(log);
+    *cursor = c;
+    return CKB_OK;
+}
+
+CKB_DEF void ckb_log_seek(ckb_log_cursor *cursor, uint64_t index)
+{
+    if (index < cursor->next)
+        cursor->segment = CKB_NO_SEGMENT;
+    cursor->jump = index > cursor->next && index >= cursor->behind;
+    cursor->next = index;
+}
+
+CKB_DEF void ckb_log_cursor_fault(const ckb_log_cursor *cursor, ckb_fault *fault)
+{
+    *fault = cursor->fault;
+}
+
+static CKBI_UNUSED void ckbi_cursor_fault(ckb_log_cursor *c, int status, int topic, uint64_t offset,
+                                          uint64_t expected, uint64_t found)
+{
+    ckbi_fault_set(&c->fault, status, topic, c->segment, offset, expected, found);
+    c->fault.index = c->next;
+}
+
+/* Is there an entry to read? What vanished since the last call makes the cursor look anew. */
+static CKBI_UNUSED int ckbi_cursor_bounds(ckb_log_cursor *c, ckb_entry *entry)
+{
+    ckb_log *log = c->log;
+    CKBI_LOG_LOCK(log);
+    uint64_t first = log->slot->first, next = ckbi_log_next_index(log);
+    if (c->generation != log->generation)
+        c->segment = CKB_NO_SEGMENT;
+    c->generation = log->generation;
+    CKBI_LOG_UNLOCK(log);
+    if (c->next < first && c->salvage)
+        ckb_log_seek(c, first);
+    entry->index = c->next < first ? first : c->next;
+    return c->next < first ? CKB_PURGED : c->next >= next ? CKB_END : CKB_OK;
+}
+
+/* The segment that should hold the next entry, by its place in the ring: the last one that does not begin
+ * behind it. log->count: none. The log's lock is held. */
+static CKBI_UNUSED uint32_t ckbi_cursor_search(const ckb_log_cursor *c)
+{
+    const ckb_log *log = c->log;
+    uint32_t low = 0, high = log->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log->volume->segments[ckbi_log_segment(log, middle)].first <= c->next)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 ? low - 1 : log->count;
+}
+
+/* Where the records of a segment end that are there now. The volume's and the log's lock are held. */
+static CKBI_UNUSED uint64_t ckbi_log_segment_end(const ckb_log *log, uint32_t segment)
+{
+#ifndef CKB_READ_ONLY
+    if (segment == log->writer.segment)
+        return ckbi_writer_at(&log->writer);
+#endif
+    return (uint64_t)log->volume->segments[segment].end * CKBI_UNIT;
+}
+
+/* Goes to where the next entry should be. False: there is no such segment, or nothing more in it. */
+static CKBI_UNUSED bool ckbi_cursor_locate(ckb_log_cursor *c)
+{
+    ckb_log *log = c->log;
+    ckb_volume *v = log->volume;
+    uint64_t stop = 0;
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_LOG_LOCK(log);
+    uint32_t n = ckbi_cursor_search(c), behind = n < log->count ? n + 1 : 0;
+    uint32_t segment = n < log->count ? ckbi_log_segment(log, n) : CKB_NO_SEGMENT;
+    c->behind =
+        behind < log->count ? v->segments[ckbi_log_segment(log, behind)].first : ckbi_log_next_index(log);
+    if (segment != CKB_NO_SEGMENT)
+        stop = ckbi_log_segment_end(log, segment);
+    uint64_t epoch = segment != CKB_NO_SEGMENT ? v->segments[segment].epoch : 0;
+    CKBI_LOG_UNLOCK(log);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (segment == CKB_NO_SEGMENT)
+        return false;
+    if (segment == c->segment && epoch == c->epoch) {
+        c->walk.stop = c->walk.known = c->walk.source.limit = ckbi_max(stop, c->walk.stop);
+        return stop > c->walk.at && !c->walk.ended;
+    }
+    c->segment = segment;
+    c->epoch = epoch;
+    ckbi_walk_open(&c->walk, v, c->buffer, c->buffer_bytes, segment, epoch);
+    c->walk.stop = c->walk.known = c->walk.source.limit = stop;
+    c->walk.whole = true;
+    return true;
+}
+
+/* Finds the record of the next entry. CKB_CORRUPT: it is lost, and so are all below lost_until. */
+static CKBI_UNUSED int ckbi_cursor_find(ckb_log_cursor *c)
+{
+    const ckbi_record *r = &c->walk.record;
+    bool look = c->segment == CKB_NO_SEGMENT || c->jump;
+    c->jump = false;
+    if (look && !ckbi_cursor_locate(c)) {
+        c->lost_until = c->behind;
+        ckbi_cursor_fault(c, CKB_CORRUPT, CKB_TOPIC_ENTRY_LOST, 0, c->next, c->behind - 1);
+        return CKB_CORRUPT;
+    }
+    for (;;) {
+        int status = ckbi_walk_next(&c->walk);
+        if (status == CKB_CORRUPT) {
+            ckbi_cursor_fault(c, CKB_CORRUPT, CKB_TOPIC_ENTRY, r->offset, 0, r->end - r->offset);
+        } else if (status == CKB_OK && r->type == CKBI_RECORD_ENTRY && r->block >= c->next) {
+            c->lost_until = r->block;
+            if (r->block == c->next)
+                return CKB_OK;
+            c->walk.at = r->offset;
+            break;
+        } else if (status == CKB_END && !ckbi_cursor_locate(c)) {
+            c->lost_until = c->behind;
+            break;
+        } else if (status != CKB_OK && status != CKB_END) {
+            ckbi_cursor_fault(c, status, CKB_TOPIC_MEDIUM, c->walk.at, 0, 0);
+            return status;
+        }
+    }
+    if (c->fault.status == CKB_OK)
+        ckbi_cursor_fault(c, CKB_CORRUPT, CKB_TOPIC_ENTRY_LOST, 0, c->next, c->lost_until - 1);
+    c->fault.index = c->next;
+    return CKB_CORRUPT;
+}
+
+/* Copies and verifies the entry that was found. */
+static CKBI_UNUSED int ckbi_cursor_copy(ckb_log_cursor *c, ckb_entry *entry, uint8_t *out, size_t bytes)
+{
+    const ckbi_record *r = &c->walk.record;
+    ckbi_source *s = &c->walk.source;
+    uint32_t state = ckbi_seed(c->walk.seed, r->offset, CKBI_SEED_PAYLOAD);
+    size_t step_max = s->size - c->log->volume->medium.geometry.read_unit;
+    entry->index = r->block;
+    entry->term = r->term;
+    entry->length = r->payload_bytes;
+    entry->segment = c->segment;
+    entry->offset = r->offset;
+    if (r->payload_bytes > bytes)
+        return CKB_TOOBIG;
+    for (uint32_t done = 0; done < r->payload_bytes;) {
+        const uint8_t *from;
+        size_t step = (size_t)ckbi_min(r->payload_bytes - done, step_max);
+        int status = ckbi_source_get(s, r->payload + done, step, &from);
+        if (status != CKB_OK) {
+            ckbi_cursor_fault(c, status, CKB_TOPIC_MEDIUM, r->payload + done, 0, 0);
+            return status;
+        }
+        state = ckbi_crc_update(state, from, step);
+        ckbi_copy(out + done, from, step);
+        done += (uint32_t)step;
+    }
+    if (r->payload_bytes == 0 || state == r->payload_crc)
+        return CKB_OK;
+    c->lost_until = r->block + 1;
+    ckbi_cursor_fault(c, CKB_CORRUPT, CKB_TOPIC_ENTRY, r->offset, 0, r->payload_bytes);
+    return CKB_CORRUPT;
+}
+
+/* Did entries vanish while one was read? Then what was read means nothing. */
+static CKBI_UNUSED bool ckbi_cursor_moved(ckb_log_cursor *c)
+{
+    ckb_log *log = c->log;
+    CKBI_LOG_LOCK(log);
+    bool moved = c->generation != log->generation || c->next < log->slot->first;
+    CKBI_LOG_UNLOCK(log);
+    if (moved)
+        c->segment = CKB_NO_SEGMENT;
+    return moved;
+}
+
+CKB_DEF int ckb_log_next(ckb_log_cursor *cursor, ckb_entry *entry, void *buffer, size_t bytes)
+{
+    ckb_log_cursor *c = cursor;
+    ckbi_fill(entry, 0, sizeof(*entry));
+    ckbi_fill(&c->fault, 0, sizeof(c->fault));
+    for (;;) {
+        int status = ckbi_cursor_bounds(c, entry);
+        if (status != CKB_OK)
+            return status;
+        status = ckbi_cursor_find(c);
+        if (status == CKB_OK)
+            status = ckbi_cursor_copy(c, entry, (uint8_t *)buffer, bytes);
+        if (ckbi_cursor_moved(c)) {
+            ckbi_fill(&c->fault, 0, sizeof(c->fault));
+            continue;
+        }
+        switch (status) {
+        case CKB_OK:
+            c->next++;
+            return CKB_OK;
+        case CKB_TOOBIG:
+            c->walk.at = c->walk.record.offset;
+            return status;
+        case CKB_CORRUPT:
+            if (c->salvage) {
+                c->segment = c->lost_until < c->behind ? c->segment : CKB_NO_SEGMENT;
+                c->next = c->lost_until;
+                continue;
+            }
+            break;
+        default:
+            break;
+        }
+        c->segment = CKB_NO_SEGMENT;
+        return status;
+    }
+}
+
+CKB_DEF int ckb_log_read(ckb_log_cursor *cursor, uint64_t index, ckb_entry *entry, void *buffer, size_t bytes)
+{
+    ckb_log_seek(cursor, index);
+    return ckb_log_next(cursor, entry, buffer, bytes);
+}
+
 /* ---------------------------------------------------------------------------------------------- >>volume-api */
 
 static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_config *config, ckb_config *out)
@@ -5784,7 +7605,9 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
     void *containers = ckbi_arena_take(arena, (uint64_t)c->max_containers * sizeof(ckbi_container), 64);
     void *by_id = ckbi_arena_take(arena, table, 8);
     void *by_serial = ckbi_arena_take(arena, table, 8);
-    void *writers = ckbi_arena_take(arena, (uint64_t)c->max_writers * sizeof(struct ckb_writer *), 8);
+    void *logs = ckbi_arena_take(arena, (uint64_t)c->max_logs * sizeof(ckbi_log_slot), 8);
+    void *writers =
+        ckbi_arena_take(arena, ((uint64_t)c->max_writers + c->max_logs) * sizeof(struct ckb_writer *), 8);
     void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
     if (v) {
         v->container_slots = ckbi_container_slots(c->max_containers);
@@ -5793,7 +7616,9 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
         v->containers = (ckbi_container *)containers;
         v->by_id = (uint32_t *)by_id;
         v->by_serial = (uint32_t *)by_serial;
+        v->logs = (ckbi_log_slot *)logs;
         v->writers = (struct ckb_writer **)writers;
+        v->writer_places = c->max_writers + c->max_logs;
         v->io_buffer = (uint8_t *)io_buffer;
         v->io_bytes = c->io_buffer_bytes;
     }
@@ -5961,6 +7786,8 @@ static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
     if (status == CKB_OK)
         status = ckbi_mount_orphans(m);
     if (status == CKB_OK)
+        status = ckbi_mount_logs(m);
+    if (status == CKB_OK)
         ckbi_mount_finish(m);
     return status;
 }
@@ -5992,7 +7819,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     ckbi_index_init(&v->index);
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
-    ckbi_fill(v->writers, 0, v->config.max_writers * sizeof(v->writers[0]));
+    ckbi_fill(v->writers, 0, v->writer_places * sizeof(v->writers[0]));
     ckbi_mounting m;
     ckbi_fill(&m, 0, sizeof(m));
     m.volume = v;
@@ -6039,7 +7866,7 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
 {
     ckb_volume *v = volume;
     int result = CKB_OK;
-    for (uint32_t i = 0; i < v->config.max_writers; i++) {
+    for (uint32_t i = 0; i < v->writer_places; i++) {
         int status = v->writers[i] ? ckb_writer_close(v->writers[i]) : CKB_OK;
         if (result == CKB_OK)
             result = status;
@@ -6176,6 +8003,9 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
         uint32_t state = CKBI_LOAD(&v->containers[i].state);
         stat->containers += v->containers[i].serial != 0 && state != CKB_CONTAINER_DELETED;
     }
+    stat->log_capacity = v->config.max_logs;
+    for (uint32_t i = 0; i < v->config.max_logs; i++)
+        stat->logs += v->logs[i].serial != 0;
     for (uint32_t i = 0; i < v->config.max_writers; i++)
         stat->writers += v->writers[i] != NULL;
     stat->damage = v->damage;
@@ -6205,8 +8035,10 @@ typedef struct ckbi_checking {
     int (*found)(void *context, const ckb_finding *finding);
     void *context;
     ckb_check_report *report;
-    ckb_finding *finding; /* in the reader: stacks are small */
-    uint64_t epoch;       /* of the segment that is looked at */
+    ckb_finding *finding;    /* in the reader: stacks are small */
+    uint64_t epoch;          /* of the segment that is looked at */
+    uint64_t entry_expected; /* index of the next entry in it; 0: any */
+    uint64_t index;          /* for the next report */
     bool stopped;
 } ckbi_checking;
 
@@ -6224,6 +8056,7 @@ static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topi
     if (ckbi_check_is_stale(k, segment))
         return;
     ckbi_fault_set(&k->finding->fault, status, topic, segment, offset, expected, found);
+    k->finding->fault.index = k->index;
     if (status == CKB_CORRUPT)
         k->report->damage++;
     else if (status != CKB_OK)
@@ -6231,6 +8064,8 @@ static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topi
     if (k->found && !k->stopped)
         k->stopped = k->found(k->context, k->finding) != 0;
     k->finding->has_chunk = false;
+    k->finding->log[0] = 0;
+    k->index = 0;
 }
 
 /* Is this record the one that counts for its chunk? Fills the finding's chunk if so. */
@@ -6250,9 +8085,100 @@ static CKBI_UNUSED bool ckbi_check_is_live(ckbi_checking *k, const ckbi_record *
     return live && !(place.slot.version & CKBI_TOMBSTONE);
 }
 
-static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, const ckbi_walk *walk, uint32_t segment)
+/* Names the log of a segment in the finding. False: its entries do not count. */
+static CKBI_UNUSED bool ckbi_check_log(ckbi_checking *k, uint32_t segment, uint64_t index)
+{
+    ckb_volume *v = k->volume;
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_segment *s = &v->segments[segment];
+    const ckbi_log_slot *slot = s->log ? ckbi_log_by_serial(v, s->log) : NULL;
+    bool counts = slot && CKBI_LOAD(&s->live) + (s->state == CKBI_SEGMENT_OPEN) != 0 && index >= slot->first;
+    ckbi_fill(k->finding->log, 0, sizeof(k->finding->log));
+    if (counts)
+        ckbi_copy(k->finding->log, slot->name, CKB_LOG_NAME_BYTES);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return counts;
+}
+
+static CKBI_UNUSED void ckbi_check_entry(ckbi_checking *k, const ckbi_walk *walk, uint32_t segment)
 {
     const ckbi_record *r = &walk->record;
+    bool follows = k->entry_expected == 0 || k->entry_expected == r->block;
+    uint64_t expected = k->entry_expected;
+    k->entry_expected = r->block + 1;
+    if (!ckbi_check_log(k, segment, r->block))
+        return;
+    if (follows && !walk->payload_bad) {
+        k->report->entries++;
+        k->report->entry_bytes += r->payload_bytes;
+        return;
+    }
+    k->report->entries_bad++;
+    k->index = r->block;
+    if (walk->payload_bad)
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY, segment, r->offset, 0, r->payload_bytes);
+    else
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY_ORDER, segment, r->offset, expected, r->block);
+}
+
+/* Index of the last entry of another segment; `otherwise` when it cannot be told. */
+static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk, uint32_t segment,
+                                                  uint64_t otherwise)
+{
+    ckbi_source *source = &walk->source;
+    uint32_t walked = source->segment;
+    uint64_t limit = source->limit;
+    CKB_MUTEX_LOCK(&v->lock);
+    uint64_t at = (uint64_t)v->segments[segment].summary * CKBI_UNIT;
+    uint32_t seed = ckbi_segment_seed(v, segment, v->segments[segment].epoch);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    ckbi_source_open(source, v, source->buffer, source->size, segment);
+    source->ahead = false;
+    int status = at != 0 ? ckbi_source_record(source, seed, at, &walk->ahead) : CKB_NOTFOUND;
+    ckbi_source_open(source, v, source->buffer, source->size, walked);
+    source->limit = limit;
+    return status == CKB_OK && walk->ahead.type == CKBI_RECORD_ENTRY ? walk->ahead.block : otherwise;
+}
+
+/* Are entries lost before this segment? Its START names the one that should be there. */
+static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
+{
+    ckb_volume *v = k->volume;
+    const uint8_t *h;
+    if (walk->record.aux != CKBI_STREAM_LOG || walk->record.header_bytes < CKBI_RECORD_LOG_START_BYTES ||
+        ckbi_source_get(&walk->source, walk->record.offset, CKBI_RECORD_LOG_START_BYTES, &h) != CKB_OK)
+        return;
+    uint32_t named = ckbi_get32(h + 40);
+    uint64_t named_epoch = ckbi_get64(h + 48), first = ckbi_get64(h + 56);
+    k->entry_expected = first;
+    if (!ckbi_check_log(k, segment, first - 1))
+        return;
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_log_slot *slot = ckbi_log_by_serial(v, v->segments[segment].log);
+    uint32_t before = v->segments[segment].previous;
+    bool linked = before == named && before != CKB_NO_SEGMENT && v->segments[before].epoch == named_epoch;
+    uint64_t from = slot ? slot->first : 1;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (linked)
+        return;
+    if (before != CKB_NO_SEGMENT)
+        from = ckbi_check_last_index(v, walk, before, from - 1) + 1;
+    k->report->entries_bad++;
+    k->index = named_epoch;
+    ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_LOG_HOLE, segment, 0, from, first - 1);
+}
+
+static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
+{
+    const ckbi_record *r = &walk->record;
+    if (r->type == CKBI_RECORD_ENTRY) {
+        ckbi_check_entry(k, walk, segment);
+        return;
+    }
+    if (r->type == CKBI_RECORD_START) {
+        ckbi_check_start(k, walk, segment);
+        return;
+    }
     bool live = r->type == CKBI_RECORD_CHUNK && ckbi_check_is_live(k, r, segment);
     if (walk->payload_bad) {
         k->finding->has_chunk = live;
@@ -6309,6 +8235,13 @@ static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, cons
 {
     uint64_t cursor = 0;
     ckb_chunk_info info;
+    if (k->entry_expected != 0 && ckbi_check_log(k, segment, k->entry_expected)) {
+        k->report->entries_bad++;
+        k->index = k->entry_expected;
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY, segment, hole->offset, 0, hole->end - hole->offset);
+        k->entry_expected = 0;
+        return;
+    }
     ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, hole->offset, 0, hole->end - hole->offset);
     while (ckb_chunk_next(k->volume, &cursor, &info) == CKB_OK) {
         if (info.segment != segment || info.offset < hole->offset || info.offset >= hole->end)
@@ -6376,6 +8309,7 @@ static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
     uint64_t epoch = k->epoch = v->segments[segment].epoch;
     ckbi_walk_open_segment(walk, v, k->reader->source.buffer, k->reader->source.size, segment);
     bool records = ckbi_check_has_records(v, segment, walk);
+    k->entry_expected = 0;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (state == CKBI_SEGMENT_LOST)
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, epoch, 0);
@@ -6518,6 +8452,20 @@ static CKBI_UNUSED const char *ckbi_topic_text(int topic)
         return "dropped %f bytes at segment %s offset %o: never made durable";
     case CKB_TOPIC_JOURNAL_ROOM:
         return "%i segments of this size: the journal needs room for %e facts, half of them hold %f";
+    case CKB_TOPIC_LOG:
+        return "log: %t, room for %e";
+    case CKB_TOPIC_ENTRY:
+        return "entry %i, segment %s offset %o: does not verify";
+    case CKB_TOPIC_ENTRY_ORDER:
+        return "segment %s offset %o: entry index %f, expected %e";
+    case CKB_TOPIC_LOG_HOLE:
+        return "entries %e to %f are lost: segment %s follows one of epoch %i that is not there";
+    case CKB_TOPIC_ENTRY_LOST:
+        return "entries %e to %f are lost";
+    case CKB_TOPIC_LOG_END:
+        return "entries from %i on may be lost with segment %s (epoch %e)";
+    case CKB_TOPIC_LOG_DOUBLE:
+        return "segment %s and segment %f both claim place %e of a log";
     default:
         return "%t";
     }
