@@ -87,6 +87,9 @@
  *   CKB_MUTEX ...              with CKB_THREADS: another mutex than pthread's: CKB_MUTEX (the type), _INIT,
  *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT,
  *                              _BROADCAST
+ *   CKB_NO_CHUNKS              no containers and chunks: a log store
+ *   CKB_NO_LOG                 no logs: a chunk store. A build without one of them refuses to mount a volume
+ *                              that has some, unless for reading
  *   CKB_READ_ONLY              only what a boot loader needs: mount, read, check
  *   CKB_NO_STATUS_TEXT         no strings
  *   CKB_ASSERT(condition)      what to do when an invariant of the library breaks; default: trap
@@ -515,6 +518,7 @@ typedef struct ckb_container_info {
     uint64_t bytes;  /* payload of live chunks */
 } ckb_container_info;
 
+#ifndef CKB_NO_CHUNKS
 #ifndef CKB_READ_ONLY
 /* Creates an OPEN container; durable on return. Any thread.
  * CKB_EXISTS: the id is in use. CKB_DELETED: it was deleted, ids are not given twice while remembered.
@@ -536,6 +540,7 @@ CKB_API int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_in
 /* Walks the containers in no special order: start with *cursor = 0, CKB_END after the last. Deleted
  * ones that are still remembered are shown with their state. */
 CKB_API int ckb_container_next(ckb_volume *volume, uint32_t *cursor, ckb_container_info *info);
+#endif /* CKB_NO_CHUNKS */
 
 /* ---------------------------------------------------------------------------------------------- >>chunk
  * container -> block -> chunk. A chunk is written once and read back whole or in part. */
@@ -558,7 +563,9 @@ typedef struct ckb_chunk_info {
 /* Payloads are checksummed in windows of this size, so a read of part of a chunk reads little more. */
 #define CKB_WINDOW_BYTES 16384u
 
-#ifndef CKB_READ_ONLY
+#define CKB_OVERWRITE 1u /* replace a chunk that is there */
+#define CKB_DURABLE 2u   /* durable on return, as after a commit */
+
 /* An append cursor with its own segment and buffers. One per thread scales; one may also be shared by
  * any number of threads: the first that waits for durability leads, writes and syncs for all that
  * queued, the rest wait for the durable mark. */
@@ -569,6 +576,7 @@ typedef struct ckb_writer_config {
     uint32_t summary_entries; /* chunks per summary record; 0: 512, or less for small segments */
 } ckb_writer_config;
 
+#if !defined(CKB_READ_ONLY) && !defined(CKB_NO_CHUNKS)
 /* Bytes a writer needs on this geometry; 0 when the configuration is impossible. */
 CKB_API size_t ckb_writer_memory(const ckb_geometry *geometry, const ckb_writer_config *config);
 
@@ -584,9 +592,6 @@ CKB_API int ckb_writer_close(ckb_writer *writer);
 /* Makes durable on return what this writer appended before the call. Any thread.
  * CKB_FAILED, CKB_IO: nothing of it may be trusted. */
 CKB_API int ckb_writer_commit(ckb_writer *writer);
-
-#define CKB_OVERWRITE 1u /* replace a chunk that is there */
-#define CKB_DURABLE 2u   /* durable on return, as with ckb_writer_commit */
 
 /* Largest payload of a chunk on this geometry, in bytes; 0 when the geometry is impossible. */
 CKB_API uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry);
@@ -604,7 +609,7 @@ CKB_API int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const vo
 /* Deletes a chunk; flags: CKB_DURABLE. Works when the volume is full.
  * CKB_NOTFOUND: never written, or its container; CKB_DELETED: already; otherwise as ckb_chunk_write. */
 CKB_API int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags);
-#endif /* CKB_READ_ONLY */
+#endif
 
 /* A reader holds the buffer for reads; one per thread. */
 typedef struct ckb_reader ckb_reader;
@@ -615,6 +620,10 @@ CKB_API size_t ckb_reader_memory(const ckb_geometry *geometry, size_t buffer_byt
 /* `memory` must stay until the last use of the reader; there is nothing to close. CKB_INVALID. */
 CKB_API int ckb_reader_open(ckb_volume *volume, void *memory, size_t bytes, ckb_reader **reader);
 
+/* The fault of the reader's last call. */
+CKB_API void ckb_reader_fault(const ckb_reader *reader, ckb_fault *fault);
+
+#ifndef CKB_NO_CHUNKS
 /* Reads `length` bytes from `offset` of a chunk, only verified ones. `*got` (may be null) is the number
  * of bytes read: less than `length` only where the chunk ends. One thread per reader at a time.
  * CKB_NOTFOUND: never written. CKB_DELETED: chunk or container. CKB_CORRUPT: does not verify, or may
@@ -623,17 +632,14 @@ CKB_API int ckb_reader_open(ckb_volume *volume, void *memory, size_t bytes, ckb_
 CKB_API int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
                            size_t length, size_t *got);
 
-/* The fault of the reader's last call. */
-CKB_API void ckb_reader_fault(const ckb_reader *reader, ckb_fault *fault);
-
 /* Length, version and place, from memory. CKB_OK, CKB_NOTFOUND, CKB_DELETED, CKB_CORRUPT as for reads. */
 CKB_API int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk_info *info);
 
 /* Walks all chunks that are there, in no special order: start with *cursor = 0, CKB_END after the last.
  * Beside writers it shows every chunk that was there the whole time, once. Any thread. */
 CKB_API int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info);
+#endif /* CKB_NO_CHUNKS */
 
-#ifndef CKB_NO_LOG
 /* ---------------------------------------------------------------------------------------------- >>log
  * Entries under rising indexes: appended at one end and truncated there, purged at the other. A volume holds
  * several logs by name. An entry has an index, a 64-bit term or tag of the caller's, and bytes. Indexes go from
@@ -672,6 +678,20 @@ typedef struct ckb_entry {
     uint64_t offset;
 } ckb_entry;
 
+/* One entry to append. */
+typedef struct ckb_entry_data {
+    uint64_t term;
+    const void *data;
+    size_t length;
+} ckb_entry_data;
+
+/* Reads entries, in order or from any index; one per thread. Others may append, truncate and purge
+ * meanwhile. */
+typedef struct ckb_log_cursor ckb_log_cursor;
+
+#define CKB_SALVAGE 4u /* a cursor that goes on behind damage */
+
+#ifndef CKB_NO_LOG
 #ifndef CKB_READ_ONLY
 /* Creates a log whose first entry will have `first_index` (0: 1). Durable on return. Any thread.
  * CKB_EXISTS. CKB_INVALID: no name, a longer one, or an index beyond 2^64 - 2. CKB_NOSPACE: max_logs, or the
@@ -718,13 +738,6 @@ CKB_API void ckb_log_stat(ckb_log *log, ckb_log_info *info);
 CKB_API int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t length, unsigned flags,
                            uint64_t *index);
 
-/* One entry to append. */
-typedef struct ckb_entry_data {
-    uint64_t term;
-    const void *data;
-    size_t length;
-} ckb_entry_data;
-
 /* Appends `count` entries under successive indexes, all or none; `*first` (may be null) is that of the first.
  * They must fit one segment together: CKB_TOOBIG otherwise. Everything else as ckb_log_append. After a crash
  * any prefix of them may be there, unless they were durable. */
@@ -754,12 +767,6 @@ CKB_API int ckb_log_purge(ckb_log *log, uint64_t first_kept);
  * CKB_INVALID: 0 or beyond 2^64 - 2. CKB_NOSPACE (the journal), CKB_READONLY, CKB_FAILED, CKB_IO. */
 CKB_API int ckb_log_reset(ckb_log *log, uint64_t next_index);
 #endif
-
-/* Reads entries, in order or from any index; one per thread. Others may append, truncate and purge
- * meanwhile. */
-typedef struct ckb_log_cursor ckb_log_cursor;
-
-#define CKB_SALVAGE 4u /* a cursor that goes on behind damage */
 
 /* Bytes for a cursor with a buffer of `buffer_bytes` (0: 64 KiB, or less for small segments). */
 CKB_API size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes);
@@ -1192,6 +1199,26 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKB_DEF static CKBI_UNUSED
 #else
 #define CKB_DEF
+#endif
+
+/* What a trimmed build leaves out is still compiled, but nobody calls it: its functions are static then, and
+ * constants keep the rest of the code from using them. */
+#if defined(CKB_NO_CHUNKS) && defined(CKB_NO_LOG)
+#error "chunkbench: CKB_NO_CHUNKS and CKB_NO_LOG leave nothing"
+#endif
+#ifdef CKB_NO_CHUNKS
+#define CKBI_HAS_CHUNKS false
+#define CKBI_CHUNK_DEF static CKBI_UNUSED
+#else
+#define CKBI_HAS_CHUNKS true
+#define CKBI_CHUNK_DEF CKB_DEF
+#endif
+#ifdef CKB_NO_LOG
+#define CKBI_HAS_LOG false
+#define CKBI_LOG_DEF static CKBI_UNUSED
+#else
+#define CKBI_HAS_LOG true
+#define CKBI_LOG_DEF CKB_DEF
 #endif
 
 /* An assertion states what the code around it relies on; no content of a medium can make one fail. */
@@ -2095,6 +2122,16 @@ static CKBI_UNUSED uint32_t ckbi_max_table_bytes(const ckb_geometry *g)
     return ckbi_table_bytes(ckbi_min(g->segment_bytes, UINT32_MAX));
 }
 
+/* Room that must stay behind the records of a segment: two batch ends, and a summary of so many. */
+static CKBI_UNUSED uint64_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_entries)
+{
+    uint64_t room = 2 * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
+    if (summary_entries > 0)
+        room +=
+            CKBI_RECORD_COMMON + ckbi_align_up((uint64_t)summary_entries * CKBI_SUMMARY_ENTRY_BYTES, CKBI_UNIT);
+    return room;
+}
+
 /* Room a record needs at most, alignment of its payload included. */
 static CKBI_UNUSED uint64_t ckbi_record_room(const ckb_geometry *g, uint64_t payload_bytes, bool aligned)
 {
@@ -2783,9 +2820,9 @@ static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, uint64_t number, ckbi_
     }
     if (number < containers)
         return ckbi_snapshot_segment(v, (uint32_t)(number - 1), fact);
-    if (number < logs)
+    if (CKBI_HAS_CHUNKS && number < logs)
         return ckbi_snapshot_container(v, number - containers, fact);
-    if (number < rest)
+    if (CKBI_HAS_LOG && number < rest)
         return ckbi_snapshot_log(v, number - logs, fact);
     fact->kind = number == rest ? CKBI_FACT_CLEAN : CKBI_FACT_SNAPSHOT_END;
     fact->b = number == rest ? v->durable_epoch : 0;
@@ -3214,7 +3251,8 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_logs_trim(v);
+    if (CKBI_HAS_LOG)
+        ckbi_logs_trim(v);
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && count < CKBI_FACTS_MAX; i++) {
         const ckbi_segment *s = &v->segments[i];
         /* A full segment without a known extent still waits for its writer's sync. */
@@ -3552,6 +3590,14 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
     return CKB_OK;
 }
 
+/* A trimmed build finds what it does not know: it may look, but its journal would forget it. */
+static CKBI_UNUSED int ckbi_mount_unknown(ckbi_mounting *m, int topic)
+{
+    if (m->volume->config.read_only)
+        return CKB_OK;
+    return ckbi_mount_error(m, CKB_NOSPACE, topic, CKB_NO_SEGMENT, 0, 0, 1);
+}
+
 static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
 {
     ckb_volume *v = m->volume;
@@ -3569,7 +3615,7 @@ static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
     case CKBI_FACT_SEGMENT:
         return ckbi_mount_segment_fact(m, fact);
     case CKBI_FACT_CONTAINER:
-        return ckbi_mount_container(m, fact);
+        return CKBI_HAS_CHUNKS ? ckbi_mount_container(m, fact) : ckbi_mount_unknown(m, CKB_TOPIC_CONTAINER);
     case CKBI_FACT_SNAPSHOT_END:
         m->snapshot_complete = true;
         return CKB_OK;
@@ -3577,9 +3623,9 @@ static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
         v->durable_epoch = fact->b;
         return CKB_OK;
     case CKBI_FACT_LOG:
-        return ckbi_mount_log_name(m, fact);
+        return CKBI_HAS_LOG ? ckbi_mount_log_name(m, fact) : ckbi_mount_unknown(m, CKB_TOPIC_LOG);
     case CKBI_FACT_LOG_FIRST:
-        return ckbi_mount_log_first(m, fact);
+        return CKBI_HAS_LOG ? ckbi_mount_log_first(m, fact) : CKB_OK;
     default:
         return CKB_OK; /* of a later minor version, which is only mounted for reading */
     }
@@ -3590,7 +3636,8 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
     ckbi_fill(v->segments, 0, v->header.segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->logs, 0, v->config.max_logs * sizeof(v->logs[0]));
-    ckbi_container_relink(v);
+    if (CKBI_HAS_CHUNKS)
+        ckbi_container_relink(v);
     for (uint32_t i = 0; i < ckbi_first_segment(v); i++)
         v->segments[i].state = CKBI_SEGMENT_JOURNAL;
     v->next_epoch = 1;
@@ -3997,7 +4044,8 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
             s->first = walk->record.block;
             s->live = 1;
         }
-        if (walk->record.type != CKBI_RECORD_CHUNK && walk->record.type != CKBI_RECORD_DELETE)
+        if (!CKBI_HAS_CHUNKS ||
+            (walk->record.type != CKBI_RECORD_CHUNK && walk->record.type != CKBI_RECORD_DELETE))
             continue;
         ckbi_slot_of_record(&walk->record, segment, &slot);
         status = ckbi_mount_chunk(m, &slot);
@@ -4407,10 +4455,10 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     }
     if (status == CKB_OK)
         status = ckbi_mount_extent(m, segment);
-    if (status == CKB_OK && ckbi_mount_start(m, segment, &status))
+    if (CKBI_HAS_LOG && status == CKB_OK && ckbi_mount_start(m, segment, &status))
         return ckbi_mount_log_segment(m, segment);
     bool known = s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
-    if (status == CKB_OK && s->summary != 0 && known) {
+    if (CKBI_HAS_CHUNKS && status == CKB_OK && s->summary != 0 && known) {
         status = ckbi_mount_summaries(m, segment);
         if (status == CKB_OK)
             v->mount_summaries++;
@@ -4572,16 +4620,6 @@ static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_wr
     out->summary_entries = ckbi_has_seal(g) ? (uint32_t)ckbi_min(out->summary_entries, most) : 0;
 }
 
-/* Room that must stay behind the records of a chunk segment: two batch ends, and a summary of so many. */
-static CKBI_UNUSED uint64_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_entries)
-{
-    uint64_t room = 2 * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
-    if (summary_entries > 0)
-        room +=
-            CKBI_RECORD_COMMON + ckbi_align_up((uint64_t)summary_entries * CKBI_SUMMARY_ENTRY_BYTES, CKBI_UNIT);
-    return room;
-}
-
 static CKBI_UNUSED uint64_t ckbi_payload_max(const ckb_geometry *g)
 {
     uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_START_BYTES + ckbi_tail_room(g, ckbi_has_seal(g)) +
@@ -4624,7 +4662,7 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
     return w;
 }
 
-CKB_DEF uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry)
+CKBI_CHUNK_DEF uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry)
 {
     return ckbi_geometry_valid(geometry) ? ckbi_payload_max(geometry) : 0;
 }
@@ -5054,7 +5092,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKBI_STORE(&s->owner, 0);
     /* While it was open others could only take away from `live`: now it is the true count. */
     CKBI_ADD(&s->live, w->live);
-    if (w->log)
+    if (CKBI_HAS_LOG && w->log)
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
     v->parked_count += state == CKBI_SEGMENT_PARKED && s->log == 0;
@@ -5062,7 +5100,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
-    if (w->log)
+    if (CKBI_HAS_LOG && w->log)
         w->log->closed_bytes += w->base;
     w->segment = CKB_NO_SEGMENT;
     w->live = 0;
@@ -5071,7 +5109,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
 static CKBI_UNUSED int ckbi_writer_put_last_summary(ckb_writer *w)
 {
     int status = CKB_OK;
-    if (w->summary_count == 0)
+    if (!CKBI_HAS_CHUNKS || w->summary_count == 0)
         return CKB_OK;
     if (w->fill + ckbi_summary_room(w->summary_count) > w->buffer_bytes)
         status = ckbi_writer_write(w, 0);
@@ -5115,7 +5153,7 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
     w->live = 0;
     CKBI_STORE(&s->owner, w->number + 1);
     if (!resumed)
-        ckbi_put_start(w, w->log ? &w->log->start : NULL);
+        ckbi_put_start(w, CKBI_HAS_LOG && w->log ? &w->log->start : NULL);
 }
 
 /* A segment to move to, for chunks or a log. No lock is held, the turn is exclusive. */
@@ -5124,8 +5162,8 @@ static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint64_t total, b
 {
     ckb_volume *v = w->volume;
     uint64_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
-    return w->log ? ckbi_log_take_segment(w->log, room, segment)
-                  : ckbi_segment_take(v, room, may_use_reserve, segment);
+    return CKBI_HAS_LOG && w->log ? ckbi_log_take_segment(w->log, room, segment)
+                                  : ckbi_segment_take(v, room, may_use_reserve, segment);
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
@@ -5140,7 +5178,7 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint64_t total, bool may_
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
         status = ckbi_writer_finish_segment(w);
-    if (status == CKB_OK && w->log) {
+    if (status == CKB_OK && CKBI_HAS_LOG && w->log) {
         CKB_MUTEX_UNLOCK(&w->lock);
         ckbi_log_link(w->log, segment);
         CKB_MUTEX_LOCK(&w->lock);
@@ -5157,7 +5195,7 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint64_t total, bool may_
 static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, bool large)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
-    if (w->summary_max > 0 && w->summary_count == w->summary_max)
+    if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max)
         return ckbi_summary_room(w->summary_count);
     if (large)
         return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit;
@@ -5170,9 +5208,9 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, true);
     int status = w->error;
-    bool empty = w->log ? ckbi_log_is_empty(w->log)
-                        : w->segment != CKB_NO_SEGMENT &&
-                              w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
+    bool empty = CKBI_HAS_LOG && w->log ? ckbi_log_is_empty(w->log)
+                                        : w->segment != CKB_NO_SEGMENT &&
+                                              w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && empty)
         status = ckbi_writer_finish_segment(w);
     ckbi_writer_end_turn(w);
@@ -5184,7 +5222,7 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
 static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint64_t total, bool may_use_reserve)
 {
     uint64_t end = ckbi_writer_at(w) + total + w->promised;
-    if (w->summary_max > 0)
+    if (CKBI_HAS_CHUNKS && w->summary_max > 0)
         end += CKBI_RECORD_COMMON + CKBI_UNIT + ((uint64_t)w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES;
     return w->segment == CKB_NO_SEGMENT || end > w->room_end || (w->reserve && !may_use_reserve);
 }
@@ -5216,7 +5254,7 @@ static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool larg
             ckbi_writer_take_turn(w, false);
             status = ckbi_writer_write(w, 0);
             ckbi_writer_end_turn(w);
-        } else if (w->summary_max > 0 && w->summary_count == w->summary_max) {
+        } else if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max) {
             ckbi_put_summary(w);
         } else {
             if (large)
@@ -5230,7 +5268,7 @@ static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool larg
 
 /* ---- open and close */
 
-CKB_DEF size_t ckb_writer_memory(const ckb_geometry *geometry, const ckb_writer_config *config)
+CKBI_CHUNK_DEF size_t ckb_writer_memory(const ckb_geometry *geometry, const ckb_writer_config *config)
 {
     ckb_writer_config c;
     ckbi_arena arena = {NULL, NULL, 0};
@@ -5252,8 +5290,8 @@ static CKBI_UNUSED void ckbi_writer_enlist(ckb_writer *w)
     w->volume->writers[w->number] = w;
 }
 
-CKB_DEF int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config, void *memory, size_t bytes,
-                            ckb_writer **writer)
+CKBI_CHUNK_DEF int ckb_writer_open(ckb_volume *volume, const ckb_writer_config *config, void *memory,
+                                   size_t bytes, ckb_writer **writer)
 {
     const ckb_geometry *g = &volume->medium.geometry;
     ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
@@ -5298,7 +5336,7 @@ static CKBI_UNUSED int ckbi_writer_park(ckb_writer *w)
     return status;
 }
 
-CKB_DEF int ckb_writer_close(ckb_writer *writer)
+CKBI_CHUNK_DEF int ckb_writer_close(ckb_writer *writer)
 {
     ckb_writer *w = writer;
     ckb_volume *v = w->volume;
@@ -5340,7 +5378,7 @@ CKB_DEF int ckb_writer_close(ckb_writer *writer)
     return status;
 }
 
-CKB_DEF int ckb_writer_commit(ckb_writer *writer)
+CKBI_CHUNK_DEF int ckb_writer_commit(ckb_writer *writer)
 {
     int status = ckbi_writable(writer->volume);
     return status == CKB_OK ? ckbi_writer_commit(writer) : status;
@@ -5522,7 +5560,7 @@ static CKBI_UNUSED bool ckbi_journal_holds(const ckb_volume *v, uint32_t more)
     return facts <= v->header.journal_span * ckbi_journal_facts(g, v->header.journal_span, v->io_bytes);
 }
 
-CKB_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
+CKBI_CHUNK_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
 {
     ckb_volume *v = volume;
     CKB_MUTEX_LOCK(&v->long_lock);
@@ -5592,7 +5630,7 @@ static CKBI_UNUSED int ckbi_container_begin_close(ckb_volume *v, uint64_t id, ck
     return status;
 }
 
-CKB_DEF int ckb_container_close(ckb_volume *volume, uint64_t id)
+CKBI_CHUNK_DEF int ckb_container_close(ckb_volume *volume, uint64_t id)
 {
     ckb_volume *v = volume;
     ckbi_container *c;
@@ -5616,7 +5654,7 @@ CKB_DEF int ckb_container_close(ckb_volume *volume, uint64_t id)
     return status;
 }
 
-CKB_DEF int ckb_container_delete(ckb_volume *volume, uint64_t id)
+CKBI_CHUNK_DEF int ckb_container_delete(ckb_volume *volume, uint64_t id)
 {
     ckb_volume *v = volume;
     ckbi_container *c;
@@ -5681,7 +5719,7 @@ static CKBI_UNUSED void ckbi_container_describe(const ckbi_container *c, ckb_con
     info->bytes = info->state == CKB_CONTAINER_DELETED ? 0 : CKBI_LOAD(&c->bytes);
 }
 
-CKB_DEF int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_info *info)
+CKBI_CHUNK_DEF int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_info *info)
 {
     ckbi_fill(info, 0, sizeof(*info));
     info->id = id;
@@ -5695,7 +5733,7 @@ CKB_DEF int ckb_container_stat(ckb_volume *volume, uint64_t id, ckb_container_in
     return info->state == CKB_CONTAINER_DELETED ? CKB_DELETED : CKB_OK;
 }
 
-CKB_DEF int ckb_container_next(ckb_volume *volume, uint32_t *cursor, ckb_container_info *info)
+CKBI_CHUNK_DEF int ckb_container_next(ckb_volume *volume, uint32_t *cursor, ckb_container_info *info)
 {
     int status = CKB_END;
     CKB_MUTEX_LOCK(&volume->lock);
@@ -5767,7 +5805,7 @@ static CKBI_UNUSED void ckbi_chunk_describe(const ckb_chunk_id *id, const ckbi_s
     info->offset = (uint64_t)slot->offset * CKBI_UNIT;
 }
 
-CKB_DEF int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk_info *info)
+CKBI_CHUNK_DEF int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk_info *info)
 {
     ckbi_place place;
     ckbi_fill(info, 0, sizeof(*info));
@@ -5777,7 +5815,7 @@ CKB_DEF int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk
     return status;
 }
 
-CKB_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info)
+CKBI_CHUNK_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info)
 {
     ckb_volume *v = volume;
     uint64_t slots = (uint64_t)v->index.buckets * CKBI_SLOTS;
@@ -5961,7 +5999,7 @@ static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, ui
 {
     w->live += ckbi_record_units(a->length, a->tombstone);
     w->appended++;
-    if (w->summary_max > 0)
+    if (CKBI_HAS_CHUNKS && w->summary_max > 0)
         ckbi_summary_add(w, a, (uint32_t)(offset / CKBI_UNIT));
     if (a->before.version != 0)
         ckbi_segment_release(w->volume, a->before.segment,
@@ -6151,7 +6189,7 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
 {
     uint32_t freed = 0;
     CKB_MUTEX_LOCK(&v->lock);
-    bool sweep = v->sweep_needed;
+    bool sweep = CKBI_HAS_CHUNKS && v->sweep_needed;
     CKB_MUTEX_UNLOCK(&v->lock);
     bool swept = sweep;
     while (sweep) {
@@ -6194,8 +6232,8 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
     }
 }
 
-CKB_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const void *data, size_t length,
-                            unsigned flags)
+CKBI_CHUNK_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const void *data, size_t length,
+                                   unsigned flags)
 {
     if ((flags & ~(CKB_OVERWRITE | CKB_DURABLE)) != 0 || (!data && length > 0))
         return CKB_INVALID;
@@ -6210,7 +6248,7 @@ CKB_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const vo
     return ckbi_append_run(writer, &a);
 }
 
-CKB_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags)
+CKBI_CHUNK_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags)
 {
     if ((flags & ~CKB_DURABLE) != 0)
         return CKB_INVALID;
@@ -6439,8 +6477,8 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
     return ckbi_read_piece(r, &record, &piece, ckbi_seed(seed, at, CKBI_SEED_PAYLOAD), record.payload_crc, out);
 }
 
-CKB_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
-                           size_t length, size_t *got)
+CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
+                                  size_t length, size_t *got)
 {
     ckb_reader *r = reader;
     ckb_volume *v = r->source.volume;
@@ -6519,7 +6557,7 @@ static CKBI_UNUSED uint64_t ckbi_entry_max(const ckb_geometry *g)
     return limit > overhead ? ckbi_min(limit - overhead, UINT32_MAX - CKBI_UNIT) : 0;
 }
 
-CKB_DEF uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry)
+CKBI_LOG_DEF uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry)
 {
     return ckbi_geometry_valid(geometry) ? (uint32_t)ckbi_entry_max(geometry) : 0;
 }
@@ -6566,7 +6604,7 @@ static CKBI_UNUSED ckb_log *ckbi_log_layout(const ckb_geometry *g, const ckb_log
     return log;
 }
 
-CKB_DEF size_t ckb_log_memory(const ckb_geometry *geometry, const ckb_log_config *config)
+CKBI_LOG_DEF size_t ckb_log_memory(const ckb_geometry *geometry, const ckb_log_config *config)
 {
     ckb_log_config c;
     ckbi_arena arena = {NULL, NULL, 0};
@@ -6656,8 +6694,8 @@ static CKBI_UNUSED int ckbi_log_attach(ckb_log *log, ckbi_log_slot *slot, bool s
     return CKB_OK;
 }
 
-CKB_DEF int ckb_log_open(ckb_volume *volume, const char *name, const ckb_log_config *config, void *memory,
-                         size_t bytes, ckb_log **log, ckb_fault *fault)
+CKBI_LOG_DEF int ckb_log_open(ckb_volume *volume, const char *name, const ckb_log_config *config, void *memory,
+                              size_t bytes, ckb_log **log, ckb_fault *fault)
 {
     const ckb_geometry *g = &volume->medium.geometry;
     ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
@@ -6685,7 +6723,7 @@ CKB_DEF int ckb_log_open(ckb_volume *volume, const char *name, const ckb_log_con
     return status;
 }
 
-CKB_DEF int ckb_log_close(ckb_log *log)
+CKBI_LOG_DEF int ckb_log_close(ckb_log *log)
 {
     ckb_volume *v = log->volume;
     int status = CKB_OK;
@@ -6761,7 +6799,7 @@ static CKBI_UNUSED void ckbi_log_info_fill(const ckb_volume *v, const ckbi_log_s
     }
 }
 
-CKB_DEF void ckb_log_stat(ckb_log *log, ckb_log_info *info)
+CKBI_LOG_DEF void ckb_log_stat(ckb_log *log, ckb_log_info *info)
 {
     ckbi_fill(info, 0, sizeof(*info));
     ckbi_copy(info->name, log->slot->name, CKB_LOG_NAME_BYTES);
@@ -6771,7 +6809,7 @@ CKB_DEF void ckb_log_stat(ckb_log *log, ckb_log_info *info)
     CKBI_LOG_UNLOCK(log);
 }
 
-CKB_DEF int ckb_log_list(ckb_volume *volume, uint32_t *cursor, ckb_log_info *info)
+CKBI_LOG_DEF int ckb_log_list(ckb_volume *volume, uint32_t *cursor, ckb_log_info *info)
 {
     int status = CKB_END;
     CKB_MUTEX_LOCK(&volume->lock);
@@ -6821,7 +6859,7 @@ static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const 
     return CKB_OK;
 }
 
-CKB_DEF int ckb_log_create(ckb_volume *volume, const char *name, uint64_t first_index)
+CKBI_LOG_DEF int ckb_log_create(ckb_volume *volume, const char *name, uint64_t first_index)
 {
     ckb_volume *v = volume;
     char stored[CKB_LOG_NAME_BYTES];
@@ -6856,7 +6894,7 @@ static CKBI_UNUSED void ckbi_log_void_segments(ckb_volume *v, uint32_t serial)
     }
 }
 
-CKB_DEF int ckb_log_delete(ckb_volume *volume, const char *name)
+CKBI_LOG_DEF int ckb_log_delete(ckb_volume *volume, const char *name)
 {
     ckb_volume *v = volume;
     CKB_MUTEX_LOCK(&v->long_lock);
@@ -7007,8 +7045,8 @@ static CKBI_UNUSED int ckbi_log_try(ckb_log *log, const ckb_entry_data *entries,
     return status;
 }
 
-CKB_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, size_t count, unsigned flags,
-                                uint64_t *first)
+CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, size_t count, unsigned flags,
+                                     uint64_t *first)
 {
     ckb_writer *w = &log->writer;
     uint64_t room, index, ticket = 0;
@@ -7034,8 +7072,8 @@ CKB_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, siz
     return status;
 }
 
-CKB_DEF int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t length, unsigned flags,
-                           uint64_t *index)
+CKBI_LOG_DEF int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t length, unsigned flags,
+                                uint64_t *index)
 {
     ckb_entry_data entry = {term, data, length};
     return ckb_log_append_many(log, &entry, 1, flags, index);
@@ -7054,7 +7092,7 @@ static CKBI_UNUSED int ckbi_log_settle(ckb_volume *v)
     return status;
 }
 
-CKB_DEF int ckb_log_commit(ckb_log *log, uint64_t index)
+CKBI_LOG_DEF int ckb_log_commit(ckb_log *log, uint64_t index)
 {
     ckb_writer *w = &log->writer;
     int status = ckbi_log_writable(log);
@@ -7182,7 +7220,7 @@ static CKBI_UNUSED int ckbi_log_cut(ckb_log *log, const ckbi_cut *cut, uint64_t 
     }
 }
 
-CKB_DEF int ckb_log_truncate(ckb_log *log, uint64_t last_kept)
+CKBI_LOG_DEF int ckb_log_truncate(ckb_log *log, uint64_t last_kept)
 {
     ckb_volume *v = log->volume;
     ckb_writer *w = &log->writer;
@@ -7228,7 +7266,7 @@ static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, uint64_t
     return CKB_OK;
 }
 
-CKB_DEF int ckb_log_purge(ckb_log *log, uint64_t first_kept)
+CKBI_LOG_DEF int ckb_log_purge(ckb_log *log, uint64_t first_kept)
 {
     ckb_volume *v = log->volume;
     CKB_MUTEX_LOCK(&v->long_lock);
@@ -7244,7 +7282,7 @@ CKB_DEF int ckb_log_purge(ckb_log *log, uint64_t first_kept)
     return status;
 }
 
-CKB_DEF int ckb_log_reset(ckb_log *log, uint64_t next_index)
+CKBI_LOG_DEF int ckb_log_reset(ckb_log *log, uint64_t next_index)
 {
     ckb_volume *v = log->volume;
     ckb_writer *w = &log->writer;
@@ -7306,7 +7344,7 @@ static CKBI_UNUSED ckb_log_cursor *ckbi_cursor_layout(const ckb_geometry *g, siz
     return c;
 }
 
-CKB_DEF size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
+CKBI_LOG_DEF size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
 {
     ckbi_arena arena = {NULL, NULL, 0};
     if (!ckbi_geometry_valid(geometry))
@@ -7315,8 +7353,8 @@ CKB_DEF size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer
     return arena.used;
 }
 
-CKB_DEF int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size_t bytes,
-                                ckb_log_cursor **cursor)
+CKBI_LOG_DEF int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size_t bytes,
+                                     ckb_log_cursor **cursor)
 {
     const ckb_geometry *g = &log->volume->medium.geometry;
     /* The buffer gets what is left of the memory behind everything else. */
@@ -7339,7 +7377,7 @@ CKB_DEF int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size
     return CKB_OK;
 }
 
-CKB_DEF void ckb_log_seek(ckb_log_cursor *cursor, uint64_t index)
+CKBI_LOG_DEF void ckb_log_seek(ckb_log_cursor *cursor, uint64_t index)
 {
     if (index < cursor->next)
         cursor->segment = CKB_NO_SEGMENT;
@@ -7347,7 +7385,7 @@ CKB_DEF void ckb_log_seek(ckb_log_cursor *cursor, uint64_t index)
     cursor->next = index;
 }
 
-CKB_DEF void ckb_log_cursor_fault(const ckb_log_cursor *cursor, ckb_fault *fault)
+CKBI_LOG_DEF void ckb_log_cursor_fault(const ckb_log_cursor *cursor, ckb_fault *fault)
 {
     *fault = cursor->fault;
 }
@@ -7512,7 +7550,7 @@ static CKBI_UNUSED bool ckbi_cursor_moved(ckb_log_cursor *c)
     return moved;
 }
 
-CKB_DEF int ckb_log_next(ckb_log_cursor *cursor, ckb_entry *entry, void *buffer, size_t bytes)
+CKBI_LOG_DEF int ckb_log_next(ckb_log_cursor *cursor, ckb_entry *entry, void *buffer, size_t bytes)
 {
     ckb_log_cursor *c = cursor;
     ckbi_fill(entry, 0, sizeof(*entry));
@@ -7550,7 +7588,8 @@ CKB_DEF int ckb_log_next(ckb_log_cursor *cursor, ckb_entry *entry, void *buffer,
     }
 }
 
-CKB_DEF int ckb_log_read(ckb_log_cursor *cursor, uint64_t index, ckb_entry *entry, void *buffer, size_t bytes)
+CKBI_LOG_DEF int ckb_log_read(ckb_log_cursor *cursor, uint64_t index, ckb_entry *entry, void *buffer,
+                              size_t bytes)
 {
     ckb_log_seek(cursor, index);
     return ckb_log_next(cursor, entry, buffer, bytes);
@@ -7567,10 +7606,16 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
         out->max_chunks = 1024;
     if (out->max_containers == 0)
         out->max_containers = 16;
+    if (!CKBI_HAS_CHUNKS)
+        out->max_containers = 0;
     if (out->max_logs == 0)
         out->max_logs = 4;
+    if (!CKBI_HAS_LOG)
+        out->max_logs = 0;
     if (out->max_writers == 0)
         out->max_writers = 4;
+    if (!CKBI_HAS_CHUNKS)
+        out->max_writers = 0;
     if (out->reserve_segments == 0)
         out->reserve_segments = 1;
     if (out->prepare_ahead == 0)
@@ -7622,7 +7667,8 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
         v->io_buffer = (uint8_t *)io_buffer;
         v->io_bytes = c->io_buffer_bytes;
     }
-    ckbi_index_layout(v ? &v->index : NULL, c->max_chunks, arena);
+    if (CKBI_HAS_CHUNKS)
+        ckbi_index_layout(v ? &v->index : NULL, c->max_chunks, arena);
     return arena->used < SIZE_MAX / 2;
 }
 
@@ -7785,7 +7831,7 @@ static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
             status = ckbi_mount_segment(m, i);
     if (status == CKB_OK)
         status = ckbi_mount_orphans(m);
-    if (status == CKB_OK)
+    if (CKBI_HAS_LOG && status == CKB_OK)
         status = ckbi_mount_logs(m);
     if (status == CKB_OK)
         ckbi_mount_finish(m);
@@ -7816,7 +7862,8 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     v->header.segment_count = g->segment_count;
     CKB_MUTEX_INIT(&v->lock);
     CKB_MUTEX_INIT(&v->long_lock);
-    ckbi_index_init(&v->index);
+    if (CKBI_HAS_CHUNKS)
+        ckbi_index_init(&v->index);
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->writers, 0, v->writer_places * sizeof(v->writers[0]));
@@ -7884,7 +7931,7 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
 static CKBI_UNUSED void ckbi_maintain_look(ckb_volume *v, bool *sweep, bool *prepare)
 {
     CKB_MUTEX_LOCK(&v->lock);
-    *sweep = v->sweep_needed;
+    *sweep = CKBI_HAS_CHUNKS && v->sweep_needed;
     *prepare = v->pool_count < v->config.prepare_ahead && v->free_count > v->config.reserve_segments;
     CKB_MUTEX_UNLOCK(&v->lock);
 }
@@ -8171,15 +8218,15 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
 static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
 {
     const ckbi_record *r = &walk->record;
-    if (r->type == CKBI_RECORD_ENTRY) {
+    if (CKBI_HAS_LOG && r->type == CKBI_RECORD_ENTRY) {
         ckbi_check_entry(k, walk, segment);
         return;
     }
-    if (r->type == CKBI_RECORD_START) {
+    if (CKBI_HAS_LOG && r->type == CKBI_RECORD_START) {
         ckbi_check_start(k, walk, segment);
         return;
     }
-    bool live = r->type == CKBI_RECORD_CHUNK && ckbi_check_is_live(k, r, segment);
+    bool live = CKBI_HAS_CHUNKS && r->type == CKBI_RECORD_CHUNK && ckbi_check_is_live(k, r, segment);
     if (walk->payload_bad) {
         k->finding->has_chunk = live;
         k->report->chunks_bad += live;
@@ -8235,7 +8282,7 @@ static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, cons
 {
     uint64_t cursor = 0;
     ckb_chunk_info info;
-    if (k->entry_expected != 0 && ckbi_check_log(k, segment, k->entry_expected)) {
+    if (CKBI_HAS_LOG && k->entry_expected != 0 && ckbi_check_log(k, segment, k->entry_expected)) {
         k->report->entries_bad++;
         k->index = k->entry_expected;
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY, segment, hole->offset, 0, hole->end - hole->offset);
@@ -8243,7 +8290,7 @@ static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, cons
         return;
     }
     ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, hole->offset, 0, hole->end - hole->offset);
-    while (ckb_chunk_next(k->volume, &cursor, &info) == CKB_OK) {
+    while (CKBI_HAS_CHUNKS && ckb_chunk_next(k->volume, &cursor, &info) == CKB_OK) {
         if (info.segment != segment || info.offset < hole->offset || info.offset >= hole->end)
             continue;
         k->finding->has_chunk = true;
