@@ -1875,6 +1875,7 @@ typedef struct ckbi_log_slot {
     uint64_t first_epoch;          /* its segments of a lower epoch are void */
     uint64_t next;                 /* index of the next entry; not kept up while it is open */
     uint64_t place;                /* of its newest segment */
+    uint64_t newest_epoch;         /* of the last segment it ever had, as far as there are traces of it */
     uint32_t newest;               /* segment, or CKB_NO_SEGMENT */
     uint32_t serial;               /* 0: there is no log here */
     uint32_t lost_segment;         /* may have held newer entries, or CKB_NO_SEGMENT */
@@ -4349,6 +4350,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain
     slot->next = slot->first;
     if (status != CKB_OK || c->count == 0)
         return status;
+    slot->newest_epoch = v->segments[c->segments[c->count - 1]].epoch;
     ckbi_mount_log_trim(v, c);
     slot->newest = c->segments[c->count - 1];
     slot->place = c->place;
@@ -4992,23 +4994,31 @@ static CKBI_UNUSED bool ckbi_log_is_empty(const ckb_log *log)
     return log->slot->first == ckbi_log_next_index(log);
 }
 
-/* Lets go of the segments of which no entry is kept. The volume's and the log's lock are held. */
-static CKBI_UNUSED void ckbi_log_trim(ckb_log *log)
+/* Lets go of the oldest segment, which may be freed from now on. The volume's and the log's lock are held. */
+static CKBI_UNUSED void ckbi_log_drop_oldest(ckb_log *log)
 {
     ckb_volume *v = log->volume;
-    while (log->count > 0) {
-        uint32_t oldest = ckbi_log_segment(log, 0);
-        ckbi_segment *s = &v->segments[oldest];
+    ckbi_segment *s = &v->segments[ckbi_log_segment(log, 0)];
+    CKBI_STORE(&s->live, 0);
+    CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
+    log->closed_bytes -= (uint64_t)s->end * CKBI_UNIT;
+    log->head = log->head + 1 < log->capacity ? log->head + 1 : 0;
+    if (--log->count == 0)
+        log->slot->newest = CKB_NO_SEGMENT;
+    else
+        v->segments[ckbi_log_segment(log, 0)].previous = CKB_NO_SEGMENT;
+}
+
+/* Lets go of the segments of which no entry is kept. Both locks are held. */
+static CKBI_UNUSED void ckbi_log_trim(ckb_log *log)
+{
+    const ckb_volume *v = log->volume;
+    while (log->count > 0 && CKBI_LOAD(&v->segments[ckbi_log_segment(log, 0)].state) != CKBI_SEGMENT_OPEN) {
         uint64_t behind =
             log->count > 1 ? v->segments[ckbi_log_segment(log, 1)].first : ckbi_log_next_index(log);
-        if (behind > log->slot->first || CKBI_LOAD(&s->state) == CKBI_SEGMENT_OPEN)
+        if (behind > log->slot->first)
             break;
-        CKBI_STORE(&s->live, 0);
-        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
-        log->closed_bytes -= (uint64_t)s->end * CKBI_UNIT;
-        log->head = log->head + 1 < log->capacity ? log->head + 1 : 0;
-        if (--log->count == 0)
-            log->slot->newest = CKB_NO_SEGMENT;
+        ckbi_log_drop_oldest(log);
     }
 }
 
@@ -5069,6 +5079,7 @@ static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
         s->first = start.first;
         s->previous = slot->newest;
         slot->newest = segment;
+        slot->newest_epoch = s->epoch;
         uint32_t at = log->head + log->count++;
         log->segments[at < log->capacity ? at : at - log->capacity] = segment;
         log->rolls++;
@@ -6847,8 +6858,7 @@ static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const 
     v->facts[0].a = serial;
     v->facts[0].b = ckbi_get64((const uint8_t *)fresh.name);
     v->facts[0].c = ckbi_get64((const uint8_t *)fresh.name + 8);
-    v->facts[1] = ckbi_log_first_fact(&fresh, first, v->next_epoch);
-    fresh.first_epoch = v->next_epoch;
+    v->facts[1] = ckbi_log_first_fact(&fresh, first, 0);
     int status = ckbi_journal_append(v, 2);
     if (status != CKB_OK)
         return status;
@@ -7246,9 +7256,11 @@ CKBI_LOG_DEF int ckb_log_truncate(ckb_log *log, uint64_t last_kept)
     return status;
 }
 
-/* Makes the first index so, in the journal and then here. The long lock is held. */
-static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, uint64_t first_epoch)
+/* Makes the first index so, in the journal and then here; a reset drops all there is. The long lock is held. */
+static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, bool reset)
 {
+    /* Segments are taken in the order of their epochs: all that come later are above the newest one. */
+    uint64_t first_epoch = reset ? log->slot->newest_epoch + 1 : log->slot->first_epoch;
     ckb_volume *v = log->volume;
     v->facts[0] = ckbi_log_first_fact(log->slot, first, first_epoch);
     int status = ckbi_journal_append(v, 1);
@@ -7256,8 +7268,10 @@ static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, uint64_t
         return status;
     CKB_MUTEX_LOCK(&v->lock);
     CKBI_LOG_LOCK(log);
-    if (first_epoch != log->slot->first_epoch)
-        ckbi_log_set_next(log, first); /* a reset: all there is goes */
+    if (reset)
+        ckbi_log_set_next(log, first);
+    while (reset && log->count > 0)
+        ckbi_log_drop_oldest(log);
     log->slot->first = first;
     log->slot->first_epoch = first_epoch;
     ckbi_log_trim(log);
@@ -7277,7 +7291,7 @@ CKBI_LOG_DEF int ckb_log_purge(ckb_log *log, uint64_t first_kept)
         status = CKB_END;
     CKBI_LOG_UNLOCK(log);
     if (status == CKB_OK && !none)
-        status = ckbi_log_set_first(log, first_kept, log->slot->first_epoch);
+        status = ckbi_log_set_first(log, first_kept, false);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -7292,12 +7306,8 @@ CKBI_LOG_DEF int ckb_log_reset(ckb_log *log, uint64_t next_index)
     int status = ckbi_log_quiesce(log);
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->long_lock);
-    if (status == CKB_OK) {
-        /* Segments are taken in the order of their epochs: all that come later are above the newest one. */
-        uint32_t newest = log->slot->newest;
-        uint64_t epoch = newest != CKB_NO_SEGMENT ? v->segments[newest].epoch + 1 : log->slot->first_epoch + 1;
-        status = ckbi_log_set_first(log, next_index, epoch);
-    }
+    if (status == CKB_OK)
+        status = ckbi_log_set_first(log, next_index, true);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_end_turn(w);
