@@ -2123,8 +2123,12 @@ static int dump_log(dump *d)
     }
     memcpy(d->volume_id, stat.volume_id, sizeof d->volume_id);
     status = log_reader_open(&d->reader, &d->s, d->name, d->salvage, d->salvage ? CKB_SALVAGE : 0, &fault);
-    if (status != CKB_OK)
-        return store_fail(&d->s, d->name, status, &fault);
+    if (status != CKB_OK) {
+        code = store_fail(&d->s, d->name, status, &fault);
+        if (status == CKB_CORRUPT)
+            complain(d->call, "%s: what is left can be read with --salvage", d->name);
+        return code;
+    }
     code = dump_position(d);
     if (code == EXIT_GOOD && !d->started && !d->json && !d->data)
         (void)printf("index\tterm\tbytes\tplace\n");
@@ -2238,6 +2242,12 @@ typedef struct checking {
     uint64_t findings;
 } checking;
 
+/* A lost segment may have held entries of its log that nobody can name. */
+static bool names_entry(const ckb_finding *finding)
+{
+    return finding->log[0] != '\0' && finding->fault.topic == CKB_TOPIC_ENTRY;
+}
+
 static int check_found(void *context, const ckb_finding *finding)
 {
     checking *c = context;
@@ -2253,9 +2263,11 @@ static int check_found(void *context, const ckb_finding *finding)
             (void)printf(",\"container\":%" PRIu64 ",\"block\":%" PRIu64 ",\"chunk\":%" PRIu32,
                          finding->chunk.id.container, finding->chunk.id.block, finding->chunk.id.chunk);
         if (finding->log[0] != '\0') {
-            (void)printf(",\"index\":%" PRIu64 ",\"log\":", finding->fault.index);
+            (void)printf(",\"log\":");
             json_string(stdout, finding->log);
         }
+        if (names_entry(finding))
+            (void)printf(",\"index\":%" PRIu64, finding->fault.index);
         (void)printf("}");
     } else {
         (void)printf("%s", text);
@@ -2263,7 +2275,9 @@ static int check_found(void *context, const ckb_finding *finding)
             (void)printf(": container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32,
                          finding->chunk.id.container, finding->chunk.id.block, finding->chunk.id.chunk);
         if (finding->log[0] != '\0')
-            (void)printf(": log %s entry %" PRIu64, finding->log, finding->fault.index);
+            (void)printf(": log %s", finding->log);
+        if (names_entry(finding))
+            (void)printf(" entry %" PRIu64, finding->fault.index);
         (void)printf("\n");
     }
     c->findings++;

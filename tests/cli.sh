@@ -323,12 +323,24 @@ run 4 check damaged
 check "check names log and entry" grep -q ': log events entry 1200$' out
 rm -r damaged
 cp -r logs damaged
+run 0 append damaged events lines # so that it is not the log's last segment
 rm "$(printf 'damaged/segment-%08d' "${place%:*}")"
 run 4 dump --data damaged events
 run 4 dump --data --salvage damaged events
 check "entries on both sides" equal "$(sed -n '1p;$p' out | tr '\n' ';')" "entry number 501;entry number 1000;"
 run 4 check damaged
 check "check names segment and log" grep -q "segment ${place%:*}\b.*: log events" out
+rm -r damaged
+cp -r logs damaged
+rm "$(printf 'damaged/segment-%08d' "${place%:*}")"
+run 4 dump --data damaged events
+check "newer entries may be lost" grep -q "entries from 901 on may be lost with segment ${place%:*}\b" err
+check "nothing is printed as if it were all" test ! -s out
+run 4 dump --data --salvage damaged events
+check "what is left" equal "$(tail -n 1 out)" "entry number 900"
+run 4 append damaged events lines
+run 0 rm --log events damaged
+rm -r damaged
 
 # A log is followed while its writer holds the volume.
 run 0 append logs live /dev/null
