@@ -3,7 +3,7 @@
 #   run       builds the static CLI and answers the first question about this directory's disk
 #   test      Criterion tests and the CLI's, in parallel; ends in a line `N passed, N failed`
 #   check     sanitizers, races, compilers, platforms, devices, kill -9, style; the same last line
-#   ceilings  speed against what the machine can do at best
+#   ceilings  speed against what the machine can do at best, and against fio and SQLite
 #   size      text, data, bss and worst stack of the core
 #   install   header, binary and help text under DESTDIR and PREFIX
 #   format    rewrites all C files in the one style
@@ -48,6 +48,7 @@ check:
 	@tests/check.sh
 
 ceilings: $(BUILD)/tests/ceilings
+	@tests/rivals.sh
 	$(BUILD)/tests/ceilings
 
 size:

@@ -4561,8 +4561,8 @@ struct ckb_writer {
     uint64_t appended, durable_ticket; /* counts of appends */
     uint64_t groups;                   /* commits that went to the medium */
     uint32_t waiters;                  /* threads that wait for a commit */
+    uint32_t members;                  /* of those, in the group that is under way */
     uint32_t leaving;                  /* of those, members of the last group that have not left yet */
-    uint32_t left;                     /* how many have left, ever */
     uint32_t clean_clock;              /* supersede clock at the last commit's cut */
 
     ckbi_dirty dirty[CKBI_DIRTY_MAX];
@@ -4904,8 +4904,7 @@ static CKBI_UNUSED int ckbi_writer_make_durable(ckb_writer *w)
 {
     ckb_volume *v = w->volume;
     uint64_t cut = w->appended;
-    uint32_t members = w->waiters; /* whoever waits by now waits for no more than this */
-    uint32_t left = w->left;
+    w->members = w->waiters; /* whoever waits by now waits for no more than this */
     uint32_t clock = CKBI_LOAD(&v->supersede_clock);
     int status = ckbi_writer_write(w, 0);
     bool synced = false;
@@ -4926,17 +4925,18 @@ static CKBI_UNUSED int ckbi_writer_make_durable(ckb_writer *w)
     w->groups += w->durable_ticket < cut;
     w->durable_ticket = cut;
     w->clean_clock = clock;
-    left = w->left - left; /* some of an older group may have gone meanwhile */
-    w->leaving = members > left ? members - left : 0;
+    w->leaving = w->members;
+    w->members = 0;
     CKB_CONDITION_BROADCAST(&w->committed);
     return CKB_OK;
 }
 
-/* A thread that waited for its commit leaves. */
+/* A thread that waited for its commit leaves. It may do so while a next group is under way that counted it: such a
+ * group need not wait for it. */
 static CKBI_UNUSED void ckbi_writer_leave(ckb_writer *w)
 {
     w->waiters--;
-    w->left++;
+    w->members -= w->members > 0;
     if (w->leaving > 0 && --w->leaving == 0)
         CKB_CONDITION_BROADCAST(&w->committed);
 }

@@ -25,6 +25,8 @@ enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_IO = 3, EXIT_CORRUPT
 #define OPERANDS_MAX 3u
 #define PUT_CHUNK_BYTES (UINT64_C(4) << 20)
 #define CONTAINERS_STANDARD 256u
+#define LOGS_STANDARD 16u
+#define BENCH_LOG_NAME "bench" /* of the log that `log --keep` leaves */
 #define SCRATCH_SEGMENT_MAX (UINT64_C(16) << 20)
 #define SCRATCH_SEGMENTS_MAX (UINT64_C(1) << 17)
 
@@ -88,6 +90,9 @@ static void occupy_standard_descriptors(void)
             (void)!open("/dev/null", file == 0 ? O_WRONLY : O_RDONLY);
 }
 
+/* Complaints are held back: whoever set this tries again before it gives up. */
+static bool held_back;
+
 static int complain(const invocation *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Says what is wrong, in one line. Returns nothing of use but 0, so that callers say their exit code. */
@@ -98,6 +103,8 @@ static int complain(const invocation *call, const char *format, ...)
     va_start(values, format);
     (void)vsnprintf(text, sizeof text, format, values);
     va_end(values);
+    if (held_back)
+        return 0;
     if (call != NULL)
         (void)fprintf(stderr, "chunkbench %s: %s\n", call->command->name, text);
     else
@@ -333,9 +340,10 @@ static int place_mount(place *p, ckb_volume **volume, ckb_fault *fault)
 }
 
 /* Formats; the id says that a benchmark may do it again. */
-static int format_target(const ckb_target *target, bool scratch, uint32_t max_containers, ckb_fault *fault)
+static int format_target(const ckb_target *target, bool scratch, uint32_t max_containers, uint32_t max_logs,
+                         ckb_fault *fault)
 {
-    ckb_format_config config = {.max_containers = max_containers};
+    ckb_format_config config = {.max_containers = max_containers, .max_logs = max_logs};
     size_t bytes = ckb_format_memory(&target->medium.geometry);
     void *memory = malloc(bytes);
     int status = memory == NULL ? CKB_NOSPACE : ckb_volume_id_make(config.volume_id, scratch);
@@ -350,7 +358,7 @@ static int place_fresh(void *context, const ckb_bench_need *need, ckb_volume **v
     place *p = context;
     int status = place_open(p, need);
     if (status == CKB_OK)
-        status = format_target(&p->target, true, need->max_containers, fault);
+        status = format_target(&p->target, true, need->max_containers, 0, fault);
     if (status != CKB_OK)
         return status;
     memset(&p->config, 0, sizeof p->config);
@@ -837,6 +845,13 @@ static int run_bench(invocation *call)
 
 /* ---- the store as a tool ---- */
 
+typedef enum store_mode {
+    STORE_WRITE,
+    STORE_READ,
+    STORE_SALVAGE, /* reads what cannot be proven current, too */
+    STORE_BESIDE   /* reads without a lock, while another process may be writing */
+} store_mode;
+
 /* A volume that is there, opened and mounted. */
 typedef struct store {
     const invocation *call;
@@ -876,6 +891,8 @@ static int store_mount(store *s, uint64_t chunks, ckb_fault *fault)
             break;
         if (fault->topic == CKB_TOPIC_CONTAINER)
             s->config.max_containers *= 4;
+        else if (fault->topic == CKB_TOPIC_LOG)
+            s->config.max_logs *= 4;
         else
             s->config.max_chunks *= 4;
     }
@@ -890,9 +907,9 @@ static void store_warn(store *s)
 }
 
 /* 0, or an exit code; then everything is closed. `spare_chunks`: room in the index for new ones. */
-static int store_open(store *s, const invocation *call, bool read_only, uint64_t spare_chunks)
+static int store_open(store *s, const invocation *call, store_mode mode, uint64_t spare_chunks)
 {
-    ckb_target_options options = {.read_only = read_only};
+    ckb_target_options options = {.read_only = mode != STORE_WRITE, .beside_writer = mode == STORE_BESIDE};
     ckb_fault fault = {0};
     ckb_stat stat;
     int status;
@@ -909,7 +926,9 @@ static int store_open(store *s, const invocation *call, bool read_only, uint64_t
     }
     store_warn(s);
     s->config.max_containers = CONTAINERS_STANDARD;
-    s->config.read_only = read_only;
+    s->config.max_logs = LOGS_STANDARD;
+    s->config.read_only = mode != STORE_WRITE;
+    s->config.salvage = mode == STORE_SALVAGE;
     status = store_mount(s, 65536, &fault);
     if (status == CKB_OK)
         ckb_volume_stat(s->volume, &stat);
@@ -1046,12 +1065,96 @@ static int store_list(store *s, const selector *wanted, chunk_list *list)
     return status == CKB_END ? CKB_OK : status;
 }
 
+/* ---- logs of a volume ---- */
+
+typedef struct log_list {
+    ckb_log_info *logs;
+    uint32_t count;
+} log_list;
+
+static int compare_logs(const void *a, const void *b)
+{
+    return strcmp(((const ckb_log_info *)a)->name, ((const ckb_log_info *)b)->name);
+}
+
+/* All logs, sorted by name. */
+static int store_logs(store *s, log_list *list)
+{
+    ckb_stat stat;
+    uint32_t cursor = 0;
+    ckb_volume_stat(s->volume, &stat);
+    list->count = 0;
+    list->logs = malloc(((size_t)stat.log_capacity + 1) * sizeof *list->logs);
+    if (list->logs == NULL)
+        return CKB_NOSPACE;
+    while (list->count < stat.log_capacity &&
+           ckb_log_list(s->volume, &cursor, &list->logs[list->count]) == CKB_OK)
+        list->count++;
+    qsort(list->logs, list->count, sizeof list->logs[0], compare_logs);
+    return CKB_OK;
+}
+
+/* A log that is open for reading. */
+typedef struct log_reader {
+    ckb_log *log;
+    ckb_log_cursor *cursor;
+    void *log_memory, *cursor_memory;
+    uint8_t *data; /* of the entry that was read last */
+    size_t room;
+} log_reader;
+
+static void log_reader_close(log_reader *r)
+{
+    if (r->log != NULL)
+        (void)ckb_log_close(r->log);
+    free(r->log_memory);
+    free(r->cursor_memory);
+    free(r->data);
+    memset(r, 0, sizeof *r);
+}
+
+/* `end_lost`: opens also when the newest entries may be lost. `flags`: of the cursor. */
+static int log_reader_open(log_reader *r, const store *s, const char *name, bool end_lost, unsigned flags,
+                           ckb_fault *fault)
+{
+    const ckb_geometry *geometry = &s->target.medium.geometry;
+    const ckb_log_config config = {.salvage = end_lost};
+    size_t log_bytes = ckb_log_memory(geometry, &config);
+    size_t cursor_bytes = ckb_log_cursor_memory(geometry, 0);
+    int status = CKB_NOSPACE;
+    memset(r, 0, sizeof *r);
+    r->room = 65536;
+    r->data = malloc(r->room);
+    r->log_memory = malloc(log_bytes);
+    r->cursor_memory = malloc(cursor_bytes);
+    if (r->data != NULL && r->log_memory != NULL && r->cursor_memory != NULL)
+        status = ckb_log_open(s->volume, name, &config, r->log_memory, log_bytes, &r->log, fault);
+    if (status == CKB_OK)
+        status = ckb_log_cursor_open(r->log, flags, r->cursor_memory, cursor_bytes, &r->cursor);
+    if (status != CKB_OK)
+        log_reader_close(r);
+    return status;
+}
+
+/* As ckb_log_next, with a buffer that grows. */
+static int log_reader_next(log_reader *r, ckb_entry *entry)
+{
+    int status = ckb_log_next(r->cursor, entry, r->data, r->room);
+    if (status != CKB_TOOBIG)
+        return status;
+    free(r->data);
+    r->room = entry->length;
+    r->data = malloc(r->room);
+    return r->data != NULL ? ckb_log_next(r->cursor, entry, r->data, r->room) : CKB_NOSPACE;
+}
+
 /* ---- format, info, ls ---- */
 
 enum {
     FORMAT_SEGMENT,
     FORMAT_SIZE,
     FORMAT_CONTAINERS,
+    FORMAT_LOGS,
     FORMAT_DESTROY,
     FORMAT_DRY_RUN,
     FORMAT_HELP,
@@ -1062,6 +1165,7 @@ static const ckb_option format_options[FORMAT_OPTION_COUNT] = {
     {"segment", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 33, NULL, "bytes per segment"},
     {"size", 's', CKB_OPTION_SIZE, false, "SIZE", NULL, 65536, UINT64_MAX, NULL, "use no more than this"},
     {"containers", '\0', CKB_OPTION_COUNT, false, "COUNT", "256", 1, 1000000, NULL, "that there is room for"},
+    {"logs", '\0', CKB_OPTION_COUNT, false, "COUNT", "16", 1, 1000000, NULL, "that there is room for"},
     FLAG_OPTION("destroy", "overwrite whatever is there"),
     FLAG_OPTION("dry-run", "say what it would do, touch nothing"),
     HELP_OPTION,
@@ -1091,7 +1195,8 @@ static int run_format(invocation *call)
         complain(call, "%s", s.target.error);
         return open_exit_code(status);
     }
-    status = format_target(&s.target, false, (uint32_t)call->own[FORMAT_CONTAINERS].number[0], &fault);
+    status = format_target(&s.target, false, (uint32_t)call->own[FORMAT_CONTAINERS].number[0],
+                           (uint32_t)call->own[FORMAT_LOGS].number[0], &fault);
     if (status != CKB_OK) {
         int code = store_fail(&s, call->operands[0], status, &fault);
         (void)ckb_target_close(&s.target);
@@ -1119,7 +1224,29 @@ static void print_id(FILE *stream, const uint8_t id[16])
         (void)fprintf(stream, "%02x", id[i]);
 }
 
-static void info_print(const invocation *call, const ckb_stat *stat, bool json)
+static void info_print_logs(const log_list *list, bool json)
+{
+    (void)printf("%s", json ? ",\"log_list\":[" : "");
+    for (uint32_t i = 0; i < list->count; i++) {
+        const ckb_log_info *log = &list->logs[i];
+        if (!json) {
+            (void)printf("log %s: first %" PRIu64 ", last %" PRIu64 ", durable %" PRIu64 ", bytes %" PRIu64
+                         ", segments %" PRIu32 "%s\n",
+                         log->name, log->first, log->last, log->durable, log->bytes, log->segments,
+                         log->end_lost ? ", newer entries may be lost" : "");
+            continue;
+        }
+        (void)printf("%s{\"name\":", i != 0 ? "," : "");
+        json_string(stdout, log->name);
+        (void)printf(",\"first\":%" PRIu64 ",\"last\":%" PRIu64 ",\"durable\":%" PRIu64 ",\"bytes\":%" PRIu64
+                     ",\"segments\":%" PRIu32 ",\"end_lost\":%s}",
+                     log->first, log->last, log->durable, log->bytes, log->segments,
+                     log->end_lost ? "true" : "false");
+    }
+    (void)printf("%s", json ? "]" : "");
+}
+
+static void info_print(const invocation *call, const ckb_stat *stat, const log_list *logs, bool json)
 {
     const info_field fields[] = {
         {"format_major", stat->format_major},
@@ -1140,6 +1267,7 @@ static void info_print(const invocation *call, const ckb_stat *stat, bool json)
         {"free_bytes", stat->free_bytes},
         {"chunks", stat->index_used},
         {"containers", stat->containers},
+        {"logs", stat->logs},
         {"damage", stat->damage},
         {"dropped_bytes", stat->dropped_bytes},
         {"dropped_tails", stat->dropped_tails},
@@ -1156,6 +1284,7 @@ static void info_print(const invocation *call, const ckb_stat *stat, bool json)
     (void)printf(json ? "\"" : "\n");
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         (void)printf(json ? ",\"%s\":%" PRIu64 : "%s: %" PRIu64 "\n", fields[i].name, fields[i].value);
+    info_print_logs(logs, json);
     (void)printf("%s", json ? "}\n" : "");
 }
 
@@ -1164,13 +1293,18 @@ static int run_info(invocation *call)
     store s;
     ckb_stat stat;
     ckb_fault last, damage;
+    log_list logs;
     char text[256];
-    int code = store_open(&s, call, true, 0);
+    int status, code = store_open(&s, call, STORE_READ, 0);
     if (code != EXIT_GOOD)
         return code;
+    status = store_logs(&s, &logs);
+    if (status != CKB_OK)
+        return store_close(&s, store_fail(&s, call->operands[0], status, NULL));
     ckb_volume_stat(s.volume, &stat);
     ckb_volume_fault(s.volume, &last, &damage);
-    info_print(call, &stat, flag(&call->own[INFO_JSON]));
+    info_print(call, &stat, &logs, flag(&call->own[INFO_JSON]));
+    free(logs.logs);
     if (damage.status != CKB_OK) {
         (void)ckb_fault_text(&damage, text, sizeof text);
         complain(call, "%s: first damage: %s", call->operands[0], text);
@@ -1209,6 +1343,23 @@ static int ls_containers(store *s)
     return CKB_OK;
 }
 
+/* Nothing for a volume without logs: its listing is one table. */
+static int ls_logs(store *s)
+{
+    log_list list;
+    int status = store_logs(s, &list);
+    if (status != CKB_OK)
+        return status;
+    if (list.count != 0)
+        (void)printf("\nlog\tfirst\tlast\tdurable\tbytes\tsegments\n");
+    for (uint32_t i = 0; i < list.count; i++)
+        (void)printf("%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu32 "\n", list.logs[i].name,
+                     list.logs[i].first, list.logs[i].last, list.logs[i].durable, list.logs[i].bytes,
+                     list.logs[i].segments);
+    free(list.logs);
+    return CKB_OK;
+}
+
 /* One line per chunk, or per block when only a container was selected. */
 static void ls_chunks(const chunk_list *list, bool blocks)
 {
@@ -1241,10 +1392,12 @@ static int run_ls(invocation *call)
     int code, status;
     if (call->operand_count > 1 && !selector_parse(call, call->operands[1], 1, 2, &wanted))
         return EXIT_USAGE;
-    code = store_open(&s, call, true, 0);
+    code = store_open(&s, call, STORE_READ, 0);
     if (code != EXIT_GOOD)
         return code;
     status = wanted.depth == 0 ? ls_containers(&s) : store_list(&s, &wanted, &list);
+    if (status == CKB_OK && wanted.depth == 0)
+        status = ls_logs(&s);
     if (status == CKB_OK && wanted.depth != 0)
         ls_chunks(&list, wanted.depth == 1);
     free(list.chunks);
@@ -1384,7 +1537,7 @@ static int put_open(put_state *p, invocation *call)
 {
     ckb_stat stat;
     uint64_t most, spare;
-    int code = store_open(&p->s, call, false, 0);
+    int code = store_open(&p->s, call, STORE_WRITE, 0);
     if (code != EXIT_GOOD)
         return code;
     ckb_volume_stat(p->s.volume, &stat);
@@ -1399,7 +1552,7 @@ static int put_open(put_state *p, invocation *call)
     if (stat.index_capacity - stat.index_used >= spare)
         return EXIT_GOOD;
     code = store_close(&p->s, EXIT_GOOD);
-    return code == EXIT_GOOD ? store_open(&p->s, call, false, spare) : code;
+    return code == EXIT_GOOD ? store_open(&p->s, call, STORE_WRITE, spare) : code;
 }
 
 static int run_put(invocation *call)
@@ -1517,7 +1670,7 @@ static int run_get(invocation *call)
     int code, file = 1;
     if (!selector_parse(call, call->operands[1], 2, 3, &wanted))
         return EXIT_USAGE;
-    code = store_open(&s, call, true, 0);
+    code = store_open(&s, call, STORE_READ, 0);
     if (code != EXIT_GOOD)
         return code;
     if (name != NULL)
@@ -1534,9 +1687,15 @@ static int run_get(invocation *call)
     return store_close(&s, code);
 }
 
-enum { RM_HELP, RM_OPTION_COUNT };
+enum { RM_LOG, RM_BEFORE, RM_AFTER, RM_HELP, RM_OPTION_COUNT };
 
-static const ckb_option rm_options[RM_OPTION_COUNT] = {HELP_OPTION};
+static const ckb_option rm_options[RM_OPTION_COUNT] = {
+    TEXT_OPTION("log", '\0', "LOG", "delete a log, or some of its entries"),
+    {"before", '\0', CKB_OPTION_COUNT, false, "INDEX", NULL, 1, UINT64_MAX, NULL,
+     "only entries below this one"},
+    {"after", '\0', CKB_OPTION_COUNT, false, "INDEX", NULL, 0, UINT64_MAX, NULL, "only entries above this one"},
+    HELP_OPTION,
+};
 
 static int rm_chunks(store *s, const selector *wanted)
 {
@@ -1557,22 +1716,495 @@ static int rm_chunks(store *s, const selector *wanted)
     return status;
 }
 
+/* The whole log, or one end of it. */
+static int rm_log(store *s, const char *name, ckb_fault *fault)
+{
+    const ckb_option_value *before = &s->call->own[RM_BEFORE], *after = &s->call->own[RM_AFTER];
+    log_reader r;
+    int status;
+    if (!flag(before) && !flag(after))
+        return ckb_log_delete(s->volume, name);
+    status = log_reader_open(&r, s, name, false, 0, fault);
+    if (status != CKB_OK)
+        return status;
+    if (flag(after))
+        status = ckb_log_truncate(r.log, after->number[0]);
+    if (status == CKB_OK && flag(before))
+        status = ckb_log_purge(r.log, before->number[0]);
+    log_reader_close(&r);
+    return status;
+}
+
+/* Either chunks or a log; false: neither, or both, and a message. */
+static bool rm_parse(const invocation *call, selector *wanted)
+{
+    bool of_log = flag(&call->own[RM_LOG]);
+    if (of_log != (call->operand_count == 1)) {
+        complain(call, "either CONTAINER[/BLOCK[/CHUNK]] or --log LOG is to be deleted");
+        return false;
+    }
+    if (!of_log && (flag(&call->own[RM_BEFORE]) || flag(&call->own[RM_AFTER]))) {
+        complain(call, "--before and --after are for entries of a --log");
+        return false;
+    }
+    return of_log || selector_parse(call, call->operands[1], 1, 3, wanted);
+}
+
 static int run_rm(invocation *call)
 {
     store s;
     selector wanted;
-    bool more = true;
+    ckb_fault fault = {0};
+    bool of_log = flag(&call->own[RM_LOG]), more = true;
+    const char *what = of_log ? call->own[RM_LOG].text : call->operands[1];
     int code, status;
-    if (!selector_parse(call, call->operands[1], 1, 3, &wanted))
+    if (!rm_parse(call, &wanted))
         return EXIT_USAGE;
-    code = store_open(&s, call, false, 64);
+    code = store_open(&s, call, STORE_WRITE, 64);
     if (code != EXIT_GOOD)
         return code;
-    status = wanted.depth == 1 ? ckb_container_delete(s.volume, wanted.id.container) : rm_chunks(&s, &wanted);
+    if (of_log)
+        status = rm_log(&s, what, &fault);
+    else
+        status =
+            wanted.depth == 1 ? ckb_container_delete(s.volume, wanted.id.container) : rm_chunks(&s, &wanted);
     /* Give the room back now: nobody else will before the next command. */
     for (int helped = status; helped == CKB_OK && more && signal_number == 0;)
         helped = ckb_maintain(s.volume, 1024, &more);
-    return store_close(&s, status == CKB_OK ? EXIT_GOOD : store_fail(&s, call->operands[1], status, NULL));
+    return store_close(&s, status == CKB_OK ? EXIT_GOOD : store_fail(&s, what, status, &fault));
+}
+
+/* ---- append ---- */
+
+enum { APPEND_TERM, APPEND_WHOLE, APPEND_HELP, APPEND_OPTION_COUNT };
+
+static const ckb_option append_options[APPEND_OPTION_COUNT] = {
+    {"term", '\0', CKB_OPTION_COUNT, false, "NUMBER", "0", 0, UINT64_MAX, NULL, "term, or tag, of the entries"},
+    FLAG_OPTION("whole", "the whole input is one entry, not each line"),
+    HELP_OPTION,
+};
+
+typedef struct append_state {
+    store s;
+    ckb_log *log;
+    void *memory;
+    int file;
+    const char *file_name;
+    uint8_t *input; /* what is not appended yet */
+    size_t room, used, searched;
+    size_t entry_max;
+    uint64_t count, last;
+} append_state;
+
+static int append_entry(append_state *a, const uint8_t *data, size_t length)
+{
+    uint64_t term = a->s.call->own[APPEND_TERM].number[0];
+    int status = ckb_log_append(a->log, term, data, length, 0, &a->last);
+    a->count += status == CKB_OK;
+    return status;
+}
+
+/* Appends the lines that are complete; at the end of the input also what has no newline behind it. */
+static int append_lines(append_state *a, bool at_end)
+{
+    size_t start = 0;
+    int status = CKB_OK;
+    const uint8_t *newline;
+    while (status == CKB_OK &&
+           (newline = memchr(a->input + a->searched, '\n', a->used - a->searched)) != NULL) {
+        status = append_entry(a, a->input + start, (size_t)(newline - a->input) - start);
+        start = a->searched = (size_t)(newline - a->input) + 1;
+    }
+    if (status == CKB_OK && at_end && start < a->used) {
+        status = append_entry(a, a->input + start, a->used - start);
+        start = a->used;
+    }
+    a->used -= start;
+    memmove(a->input, a->input + start, a->used);
+    a->searched = a->used;
+    return status;
+}
+
+/* Room for more input, but for no more than one entry can hold. */
+static int append_grow(append_state *a)
+{
+    uint8_t *more;
+    size_t room = a->room * 2;
+    if (a->used > a->entry_max)
+        return CKB_TOOBIG;
+    if (a->used < a->room)
+        return CKB_OK;
+    room = room != 0 ? room : 1 << 20;
+    more = realloc(a->input, room);
+    if (more == NULL)
+        return CKB_NOSPACE;
+    a->input = more;
+    a->room = room;
+    return CKB_OK;
+}
+
+/* What one read brings becomes durable together: a file goes in large groups, a slow pipe line by line. */
+static int append_stream(append_state *a)
+{
+    bool whole = flag(&a->s.call->own[APPEND_WHOLE]), at_end = false;
+    int status = CKB_OK;
+    while (status == CKB_OK && !at_end && signal_number == 0) {
+        ssize_t got;
+        status = append_grow(a);
+        if (status != CKB_OK)
+            break;
+        got = read(a->file, a->input + a->used, a->room - a->used);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            complain(a->s.call, "%s: %s", a->file_name, strerror(errno));
+            return EXIT_IO;
+        }
+        at_end = got == 0;
+        a->used += (size_t)got;
+        if (!whole)
+            status = append_lines(a, at_end);
+        else if (at_end)
+            status = append_entry(a, a->input, a->used);
+        if (status == CKB_OK && a->count != 0)
+            status = ckb_log_commit(a->log, a->last);
+    }
+    if (status == CKB_TOOBIG)
+        complain(a->s.call,
+                 "entry %" PRIu64 " of the input is larger than the %zu bytes a segment has room for",
+                 a->count + 1, a->entry_max);
+    if (status != CKB_OK && status != CKB_TOOBIG) {
+        ckb_fault last, damage;
+        ckb_volume_fault(a->s.volume, &last, &damage);
+        return store_fail(&a->s, a->s.call->operands[1], status, &last);
+    }
+    if (signal_number != 0)
+        return 128 + signal_number;
+    return status == CKB_OK ? EXIT_GOOD : EXIT_USAGE;
+}
+
+/* Opens the log, makes it when it is not there. */
+static int append_open(append_state *a, ckb_fault *fault)
+{
+    const char *name = a->s.call->operands[1];
+    size_t bytes = ckb_log_memory(&a->s.target.medium.geometry, NULL);
+    int status;
+    a->entry_max = ckb_max_entry_bytes(&a->s.target.medium.geometry);
+    a->memory = malloc(bytes);
+    if (a->memory == NULL)
+        return CKB_NOSPACE;
+    status = ckb_log_create(a->s.volume, name, 0);
+    if (status != CKB_OK && status != CKB_EXISTS)
+        return status;
+    return ckb_log_open(a->s.volume, name, NULL, a->memory, bytes, &a->log, fault);
+}
+
+static int run_append(invocation *call)
+{
+    append_state a;
+    ckb_fault fault = {0};
+    bool from_file = call->operand_count > 2 && strcmp(call->operands[2], "-") != 0;
+    int code, status, file = from_file ? open(call->operands[2], O_RDONLY | O_CLOEXEC) : 0;
+    if (file < 0) {
+        complain(call, "%s: %s", call->operands[2], strerror(errno));
+        return EXIT_IO;
+    }
+    memset(&a, 0, sizeof a);
+    code = store_open(&a.s, call, STORE_WRITE, 0);
+    if (code != EXIT_GOOD)
+        return code;
+    a.file = file;
+    a.file_name = from_file ? call->operands[2] : "stdin";
+    status = append_open(&a, &fault);
+    code = status == CKB_OK ? append_stream(&a) : store_fail(&a.s, call->operands[1], status, &fault);
+    status = a.log != NULL ? ckb_log_close(a.log) : CKB_OK;
+    if (status != CKB_OK && code == EXIT_GOOD)
+        code = store_fail(&a.s, call->operands[1], status, NULL);
+    code = store_close(&a.s, code);
+    free(a.memory);
+    free(a.input);
+    if (code == EXIT_GOOD && a.count != 0)
+        (void)printf("%s: %" PRIu64 " entries, %" PRIu64 " to %" PRIu64 ", durable\n", call->operands[1],
+                     a.count, a.last - a.count + 1, a.last);
+    return code;
+}
+
+/* ---- dump ---- */
+
+enum {
+    DUMP_FROM,
+    DUMP_COUNT,
+    DUMP_HEX,
+    DUMP_DATA,
+    DUMP_JSON,
+    DUMP_FOLLOW,
+    DUMP_SALVAGE,
+    DUMP_HELP,
+    DUMP_OPTION_COUNT
+};
+
+static const ckb_option dump_options[DUMP_OPTION_COUNT] = {
+    {"from", '\0', CKB_OPTION_COUNT, false, "INDEX", NULL, 1, UINT64_MAX, NULL, "first entry; else the oldest"},
+    {"count", 'n', CKB_OPTION_COUNT, false, "COUNT", NULL, 1, UINT64_MAX, NULL, "no more entries than this"},
+    FLAG_OPTION("hex", "their data, too, as a hex dump"),
+    FLAG_OPTION("data", "only their data, and a newline behind each"),
+    FLAG_OPTION("json", "one JSON object per entry and line; with --hex their data, too"),
+    FLAG_OPTION("follow", "go on as entries appear; another process may be writing them"),
+    FLAG_OPTION("salvage", "read round damage; exit 4 and a message for each place that was passed over"),
+    HELP_OPTION,
+};
+
+#define FOLLOW_PAUSE_NS UINT64_C(500000000)
+#define FOLLOW_RETRY_NS UINT64_C(100000000)
+#define FOLLOW_LOAD 9u /* a pause is at least so many times what a look took */
+#define FOLLOW_ATTEMPTS 5u
+#define HEX_LINE_BYTES 16u
+
+typedef struct dump {
+    const invocation *call;
+    store s;
+    const char *name; /* of the log */
+    char only[CKB_LOG_NAME_BYTES + 1];
+    log_reader reader;
+    bool hex, data, json, follow, salvage;
+    bool started; /* at least one look was good: next and volume_id are set */
+    uint64_t next, left;
+    uint64_t passed_over; /* places */
+    uint8_t volume_id[16];
+} dump;
+
+static void dump_hex_line(const uint8_t *data, size_t offset, size_t count)
+{
+    (void)printf("  %08zx ", offset);
+    for (size_t i = 0; i < HEX_LINE_BYTES; i++) {
+        (void)printf(i == HEX_LINE_BYTES / 2 ? " " : "");
+        if (i < count)
+            (void)printf(" %02x", data[offset + i]);
+        else
+            (void)printf("   ");
+    }
+    (void)printf("  |");
+    for (size_t i = 0; i < count; i++)
+        (void)putchar(data[offset + i] >= 0x20 && data[offset + i] < 0x7f ? data[offset + i] : '.');
+    (void)printf("|\n");
+}
+
+static void dump_print_json(const ckb_entry *entry, const uint8_t *data, bool hex)
+{
+    (void)printf("{\"index\":%" PRIu64 ",\"term\":%" PRIu64 ",\"bytes\":%zu,\"segment\":%" PRIu32
+                 ",\"offset\":%" PRIu64 ",\"crc32c\":\"%08" PRIx32 "\"",
+                 entry->index, entry->term, entry->length, entry->segment, entry->offset,
+                 ckb_crc32c(0, data, entry->length));
+    if (hex)
+        (void)printf(",\"hex\":\"");
+    for (size_t i = 0; hex && i < entry->length; i++)
+        (void)printf("%02x", data[i]);
+    (void)printf(hex ? "\"}\n" : "}\n");
+}
+
+static void dump_print(const dump *d, const ckb_entry *entry)
+{
+    const uint8_t *data = d->reader.data;
+    if (d->json) {
+        dump_print_json(entry, data, d->hex);
+        return;
+    }
+    if (d->data) {
+        (void)fwrite(data, 1, entry->length, stdout);
+        (void)putchar('\n');
+        return;
+    }
+    (void)printf("%" PRIu64 "\t%" PRIu64 "\t%zu\t%" PRIu32 ":%" PRIu64 "\n", entry->index, entry->term,
+                 entry->length, entry->segment, entry->offset);
+    for (size_t at = 0; d->hex && at < entry->length; at += HEX_LINE_BYTES)
+        dump_hex_line(data, at, entry->length - at < HEX_LINE_BYTES ? entry->length - at : HEX_LINE_BYTES);
+}
+
+/* Which log: the one that was named, or the only one. */
+static int dump_choose(dump *d)
+{
+    log_list list;
+    char names[MESSAGE_BYTES / 2] = "";
+    int code = EXIT_GOOD, status;
+    if (d->name != NULL)
+        return EXIT_GOOD;
+    status = store_logs(&d->s, &list);
+    if (status != CKB_OK)
+        return store_fail(&d->s, d->call->operands[0], status, NULL);
+    for (uint32_t i = 0; i < list.count; i++) {
+        size_t used = strlen(names);
+        (void)snprintf(names + used, sizeof names - used, "%s%s", i != 0 ? ", " : "", list.logs[i].name);
+    }
+    if (list.count == 1) {
+        memcpy(d->only, list.logs[0].name, sizeof d->only);
+        d->name = d->only;
+    } else if (list.count == 0) {
+        complain(d->call, "%s: there is no log", d->call->operands[0]);
+        code = EXIT_FAILED;
+    } else {
+        complain(d->call, "%s: which of its %" PRIu32 " logs? %s", d->call->operands[0], list.count, names);
+        code = EXIT_USAGE;
+    }
+    free(list.logs);
+    return code;
+}
+
+/* Moves the reader to where the dump begins, or goes on. A log that is followed may have lost either end since;
+ * 0 or an exit code. */
+static int dump_position(dump *d)
+{
+    ckb_log_info info;
+    ckb_log_stat(d->reader.log, &info);
+    if (d->next == 0)
+        d->next = info.first;
+    if (d->next < info.first) {
+        complain(d->call, "%s: entry %" PRIu64 " is purged, the first one is %" PRIu64, d->name, d->next,
+                 info.first);
+        if (!d->started || held_back)
+            return EXIT_FAILED;
+        d->next = info.first;
+    }
+    if (d->next > info.last + 1) {
+        complain(d->call, "%s: entry %" PRIu64 " is not there, the last one is %" PRIu64, d->name, d->next,
+                 info.last);
+        if (!d->started || held_back)
+            return EXIT_FAILED;
+        d->next = info.last + 1;
+    }
+    if (d->salvage && info.end_lost) {
+        complain(d->call, "%s: newer entries than %" PRIu64 " may be lost", d->name, info.last);
+        d->passed_over++;
+    }
+    ckb_log_seek(d->reader.cursor, d->next);
+    return EXIT_GOOD;
+}
+
+static void dump_pass_over(dump *d, const ckb_fault *fault)
+{
+    char text[256];
+    (void)ckb_fault_text(fault, text, sizeof text);
+    complain(d->call, "%s: passed over: %s", d->name, text);
+    d->passed_over++;
+}
+
+/* Prints what there is. */
+static int dump_entries(dump *d)
+{
+    while (d->left != 0 && signal_number == 0 && !ferror(stdout)) {
+        ckb_entry entry;
+        ckb_fault fault;
+        int status = log_reader_next(&d->reader, &entry);
+        ckb_log_cursor_fault(d->reader.cursor, &fault);
+        if (status == CKB_END)
+            break;
+        if (status != CKB_OK)
+            return store_fail(&d->s, d->name, status, &fault);
+        if (fault.status == CKB_CORRUPT)
+            dump_pass_over(d, &fault);
+        dump_print(d, &entry);
+        d->next = entry.index + 1;
+        d->left--;
+    }
+    return EXIT_GOOD;
+}
+
+/* With the volume open. */
+static int dump_log(dump *d)
+{
+    ckb_fault fault = {0};
+    ckb_stat stat;
+    int status, code = dump_choose(d);
+    if (code != EXIT_GOOD)
+        return code;
+    ckb_volume_stat(d->s.volume, &stat);
+    if (d->started && memcmp(stat.volume_id, d->volume_id, sizeof d->volume_id) != 0) {
+        complain(d->call, "%s: another volume is here now", d->call->operands[0]);
+        return EXIT_FAILED;
+    }
+    memcpy(d->volume_id, stat.volume_id, sizeof d->volume_id);
+    status = log_reader_open(&d->reader, &d->s, d->name, d->salvage, d->salvage ? CKB_SALVAGE : 0, &fault);
+    if (status != CKB_OK) {
+        code = store_fail(&d->s, d->name, status, &fault);
+        if (status == CKB_CORRUPT)
+            complain(d->call, "%s: what is left can be read with --salvage", d->name);
+        return code;
+    }
+    code = dump_position(d);
+    if (code == EXIT_GOOD && !d->started && !d->json && !d->data)
+        (void)printf("index\tterm\tbytes\tplace\n");
+    d->started = d->started || code == EXIT_GOOD;
+    if (code == EXIT_GOOD)
+        code = dump_entries(d);
+    log_reader_close(&d->reader);
+    return code;
+}
+
+static int dump_look(dump *d)
+{
+    int code = store_open(&d->s, d->call,
+                          d->follow    ? STORE_BESIDE
+                          : d->salvage ? STORE_SALVAGE
+                                       : STORE_READ,
+                          0);
+    return code == EXIT_GOOD ? store_close(&d->s, dump_log(d)) : code;
+}
+
+/* Sleeps, but not through a signal. */
+static void dump_pause(uint64_t duration_ns)
+{
+    const uint64_t step_ns = 20000000, end_ns = ckb_host_clock_ns() + duration_ns;
+    while (signal_number == 0 && ckb_host_clock_ns() < end_ns)
+        ckb_host_sleep_ns(step_ns);
+}
+
+/* The volume is mounted anew for each look, without a lock. What a writer changes meanwhile can look like damage,
+ * so a look that fails is repeated before it is believed. */
+static int dump_follow(dump *d)
+{
+    unsigned failures = 0;
+    while (signal_number == 0 && d->left != 0 && !ferror(stdout)) {
+        uint64_t start_ns = ckb_host_clock_ns(), took_ns;
+        int code;
+        held_back = failures + 1 < FOLLOW_ATTEMPTS;
+        code = dump_look(d);
+        held_back = false;
+        failures = code == EXIT_GOOD ? 0 : failures + 1;
+        if (failures == FOLLOW_ATTEMPTS)
+            return code;
+        (void)fflush(stdout);
+        took_ns = (ckb_host_clock_ns() - start_ns) * FOLLOW_LOAD;
+        if (d->left != 0)
+            dump_pause(failures != 0 ? FOLLOW_RETRY_NS : took_ns > FOLLOW_PAUSE_NS ? took_ns : FOLLOW_PAUSE_NS);
+    }
+    return EXIT_GOOD;
+}
+
+static int run_dump(invocation *call)
+{
+    static dump d;
+    int code;
+    d.call = call;
+    d.name = call->operand_count > 1 ? call->operands[1] : NULL;
+    d.hex = flag(&call->own[DUMP_HEX]);
+    d.data = flag(&call->own[DUMP_DATA]);
+    d.json = flag(&call->own[DUMP_JSON]);
+    d.follow = flag(&call->own[DUMP_FOLLOW]);
+    d.salvage = flag(&call->own[DUMP_SALVAGE]);
+    d.next = flag(&call->own[DUMP_FROM]) ? call->own[DUMP_FROM].number[0] : 0;
+    d.left = flag(&call->own[DUMP_COUNT]) ? call->own[DUMP_COUNT].number[0] : UINT64_MAX;
+    if (d.data && (d.hex || d.json)) {
+        complain(call, "--data goes neither with --hex nor with --json");
+        return EXIT_USAGE;
+    }
+    if (d.follow && d.salvage) {
+        complain(call,
+                 "--follow cannot tell damage from what is being written; --salvage is for a log at rest");
+        return EXIT_USAGE;
+    }
+    code = d.follow ? dump_follow(&d) : dump_look(&d);
+    if (signal_number != 0)
+        return 128 + signal_number;
+    return code == EXIT_GOOD && d.passed_over != 0 ? EXIT_CORRUPT : code;
 }
 
 /* ---- check ---- */
@@ -1581,13 +2213,14 @@ enum { CHECK_ACKS, CHECK_JSON, CHECK_HELP, CHECK_OPTION_COUNT };
 
 static const ckb_option check_options[CHECK_OPTION_COUNT] = {
     TEXT_OPTION("acks", '\0', "FILE",
-                "also audit acknowledgements that `write --acks` printed; \"-\" is stdin"),
+                "also audit acknowledgements that `write --acks` or `log --acks` printed; \"-\" is stdin"),
     FLAG_OPTION("json", "print JSON"),
     HELP_OPTION,
 };
 
 typedef struct acknowledgement {
     ckb_chunk_id id;
+    uint64_t entry; /* of the benchmark's log; 0: a chunk */
     uint32_t length, crc;
     uint64_t line;
 } acknowledgement;
@@ -1595,8 +2228,12 @@ typedef struct acknowledgement {
 typedef struct audit {
     acknowledgement *acks;
     size_t count, room;
-    uint64_t ids, replaced, present, missing;
+    uint64_t ids, replaced, present, purged, missing;
     char first_missing[320];
+    uint8_t *buffer; /* for chunks */
+    size_t buffer_bytes;
+    log_reader log;
+    int log_status; /* of opening the log */
 } audit;
 
 typedef struct checking {
@@ -1604,6 +2241,12 @@ typedef struct checking {
     bool json;
     uint64_t findings;
 } checking;
+
+/* A lost segment may have held entries of its log that nobody can name. */
+static bool names_entry(const ckb_finding *finding)
+{
+    return finding->log[0] != '\0' && finding->fault.topic == CKB_TOPIC_ENTRY;
+}
 
 static int check_found(void *context, const ckb_finding *finding)
 {
@@ -1619,21 +2262,37 @@ static int check_found(void *context, const ckb_finding *finding)
         if (finding->has_chunk)
             (void)printf(",\"container\":%" PRIu64 ",\"block\":%" PRIu64 ",\"chunk\":%" PRIu32,
                          finding->chunk.id.container, finding->chunk.id.block, finding->chunk.id.chunk);
+        if (finding->log[0] != '\0') {
+            (void)printf(",\"log\":");
+            json_string(stdout, finding->log);
+        }
+        if (names_entry(finding))
+            (void)printf(",\"index\":%" PRIu64, finding->fault.index);
         (void)printf("}");
     } else {
         (void)printf("%s", text);
         if (finding->has_chunk)
             (void)printf(": container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32,
                          finding->chunk.id.container, finding->chunk.id.block, finding->chunk.id.chunk);
+        if (finding->log[0] != '\0')
+            (void)printf(": log %s", finding->log);
+        if (names_entry(finding))
+            (void)printf(" entry %" PRIu64, finding->fault.index);
         (void)printf("\n");
     }
     c->findings++;
     return signal_number != 0;
 }
 
+/* A line is "CONTAINER BLOCK CHUNK LENGTH CRC" or "log INDEX LENGTH CRC". */
 static bool ack_parse(const char *line, acknowledgement *ack)
 {
     int end = 0;
+    memset(ack, 0, sizeof *ack);
+    if (strncmp(line, "log ", 4) == 0)
+        return sscanf(line, "log %" SCNu64 " %" SCNu32 " %" SCNx32 "%n", &ack->entry, &ack->length, &ack->crc,
+                      &end) == 3 &&
+               ack->entry != 0 && line[end] == '\n';
     return sscanf(line, "%" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 " %" SCNx32 "%n", &ack->id.container,
                   &ack->id.block, &ack->id.chunk, &ack->length, &ack->crc, &end) == 5 &&
            line[end] == '\n';
@@ -1663,26 +2322,36 @@ static int audit_read(const invocation *call, const char *name, audit *a)
             a->room = room;
         }
         ack = &a->acks[a->count];
-        ack->line = number;
         if (!ack_parse(line, ack)) {
-            complain(call, "%s: line %" PRIu64 " is no acknowledgement (container block chunk length crc32c)",
+            complain(call,
+                     "%s: line %" PRIu64 " is no acknowledgement (container block chunk length crc32c, or "
+                     "\"log\" index length crc32c)",
                      name, number);
             return EXIT_USAGE;
         }
+        ack->line = number;
         a->count++;
     }
     return ferror(stream) ? EXIT_IO : EXIT_GOOD;
 }
 
+/* Chunks come before entries: their entry is 0. */
+static int compare_acked(const acknowledgement *a, const acknowledgement *b)
+{
+    if (a->entry != b->entry)
+        return a->entry < b->entry ? -1 : 1;
+    return compare_ids(&a->id, &b->id);
+}
+
 static int compare_acks(const void *a, const void *b)
 {
     const acknowledgement *first = a, *second = b;
-    int order = compare_ids(&first->id, &second->id);
+    int order = compare_acked(first, second);
     return order != 0 ? order : first->line < second->line ? -1 : first->line > second->line;
 }
 
 /* Reads one chunk and compares it with what was acknowledged. `times`: how often its id was. */
-static int audit_chunk(store *s, const acknowledgement *ack, uint64_t times, uint8_t *buffer, size_t room)
+static int audit_chunk(store *s, const audit *a, const acknowledgement *ack, uint64_t times)
 {
     ckb_chunk_info info;
     uint32_t crc = 0;
@@ -1690,11 +2359,12 @@ static int audit_chunk(store *s, const acknowledgement *ack, uint64_t times, uin
     if (status != CKB_OK)
         return status;
     for (uint64_t offset = 0; offset < info.length;) {
-        size_t got = 0, length = info.length - offset < room ? (size_t)(info.length - offset) : room;
-        status = ckb_chunk_read(s->reader, &ack->id, offset, buffer, length, &got);
+        size_t got = 0, length = a->buffer_bytes;
+        length = info.length - offset < length ? (size_t)(info.length - offset) : length;
+        status = ckb_chunk_read(s->reader, &ack->id, offset, a->buffer, length, &got);
         if (status != CKB_OK || got == 0)
             return status != CKB_OK ? status : CKB_CORRUPT;
-        crc = ckb_crc32c(crc, buffer, got);
+        crc = ckb_crc32c(crc, a->buffer, got);
         offset += got;
     }
     /* A later write of the same id may have become durable without its line getting out. */
@@ -1703,37 +2373,71 @@ static int audit_chunk(store *s, const acknowledgement *ack, uint64_t times, uin
     return CKB_CORRUPT;
 }
 
-static int audit_run(store *s, audit *a)
+static int audit_entry(audit *a, const acknowledgement *ack)
 {
-    const size_t room = 1 << 20;
-    uint8_t *buffer = aligned_alloc(4096, room);
+    ckb_entry entry;
+    int status = a->log_status;
+    if (status == CKB_OK) {
+        ckb_log_seek(a->log.cursor, ack->entry);
+        status = log_reader_next(&a->log, &entry);
+    }
+    if (status != CKB_OK)
+        return status;
+    return entry.length == ack->length && ckb_crc32c(0, a->log.data, entry.length) == ack->crc ? CKB_OK
+                                                                                               : CKB_CORRUPT;
+}
+
+static void audit_missing(audit *a, const acknowledgement *ack, int status)
+{
+    char what[96];
+    if (ack->entry != 0)
+        (void)snprintf(what, sizeof what, "log %s entry %" PRIu64, BENCH_LOG_NAME, ack->entry);
+    else
+        (void)snprintf(what, sizeof what, "container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32,
+                       ack->id.container, ack->id.block, ack->id.chunk);
+    (void)snprintf(a->first_missing, sizeof a->first_missing,
+                   "line %" PRIu64 ": %s (%" PRIu32 " bytes, %08" PRIx32 "): %s", ack->line, what, ack->length,
+                   ack->crc, status == CKB_CORRUPT ? "other content, or damaged" : ckb_status_text(status));
+}
+
+static void audit_each(store *s, audit *a)
+{
     uint64_t first_line = UINT64_MAX;
-    if (buffer == NULL)
-        return EXIT_SPACE;
-    if (a->count != 0)
-        qsort(a->acks, a->count, sizeof a->acks[0], compare_acks);
     for (size_t i = 0, times = 1; i < a->count; i++, times++) {
         const acknowledgement *ack = &a->acks[i];
         int status;
-        if (i + 1 < a->count && compare_ids(&ack->id, &a->acks[i + 1].id) == 0) {
+        if (i + 1 < a->count && compare_acked(ack, &a->acks[i + 1]) == 0) {
             a->replaced++;
             continue;
         }
-        status = audit_chunk(s, ack, times, buffer, room);
+        status = ack->entry != 0 ? audit_entry(a, ack) : audit_chunk(s, a, ack, times);
         times = 0;
         a->ids++;
         a->present += status == CKB_OK;
-        a->missing += status != CKB_OK;
-        if (status == CKB_OK || ack->line >= first_line)
+        a->purged += status == CKB_PURGED;
+        if (status == CKB_OK || status == CKB_PURGED)
+            continue;
+        a->missing++;
+        if (ack->line >= first_line)
             continue;
         first_line = ack->line;
-        (void)snprintf(a->first_missing, sizeof a->first_missing,
-                       "line %" PRIu64 ": container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32 " (%" PRIu32
-                       " bytes, %08" PRIx32 "): %s",
-                       ack->line, ack->id.container, ack->id.block, ack->id.chunk, ack->length, ack->crc,
-                       status == CKB_CORRUPT ? "other content, or damaged" : ckb_status_text(status));
+        audit_missing(a, ack, status);
     }
-    free(buffer);
+}
+
+static int audit_run(store *s, audit *a)
+{
+    a->buffer_bytes = 1 << 20;
+    a->buffer = aligned_alloc(4096, a->buffer_bytes);
+    if (a->buffer == NULL)
+        return EXIT_SPACE;
+    if (a->count != 0)
+        qsort(a->acks, a->count, sizeof a->acks[0], compare_acks);
+    if (a->count != 0 && a->acks[a->count - 1].entry != 0)
+        a->log_status = log_reader_open(&a->log, s, BENCH_LOG_NAME, true, 0, NULL);
+    audit_each(s, a);
+    log_reader_close(&a->log);
+    free(a->buffer);
     return a->missing == 0 ? EXIT_GOOD : EXIT_CORRUPT;
 }
 
@@ -1741,8 +2445,8 @@ static void check_print_acks(const audit *a, bool json)
 {
     if (json) {
         (void)printf(",\"acks\":{\"acknowledged\":%zu,\"replaced_later\":%" PRIu64 ",\"present\":%" PRIu64
-                     ",\"missing\":%" PRIu64 ",\"first_missing\":",
-                     a->count, a->replaced, a->present, a->missing);
+                     ",\"purged\":%" PRIu64 ",\"missing\":%" PRIu64 ",\"first_missing\":",
+                     a->count, a->replaced, a->present, a->purged, a->missing);
         if (a->missing != 0)
             json_string(stdout, a->first_missing);
         else
@@ -1750,9 +2454,11 @@ static void check_print_acks(const audit *a, bool json)
         (void)printf("}");
         return;
     }
-    (void)printf("%zu acknowledged, %" PRIu64 " of them replaced later; %" PRIu64 " present, %" PRIu64
-                 " missing\n",
-                 a->count, a->replaced, a->present, a->missing);
+    (void)printf("%zu acknowledged, %" PRIu64 " of them replaced later; %" PRIu64 " present, ", a->count,
+                 a->replaced, a->present);
+    if (a->purged != 0)
+        (void)printf("%" PRIu64 " purged, ", a->purged);
+    (void)printf("%" PRIu64 " missing\n", a->missing);
     if (a->missing != 0)
         (void)printf("first missing: %s\n", a->first_missing);
 }
@@ -1771,14 +2477,16 @@ static int check_volume(store *s, bool json)
     status = ckb_check(s->volume, s->reader, check_found, &c, &report);
     if (json)
         (void)printf("],\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"chunks_bad\":%" PRIu64
+                     ",\"entries\":%" PRIu64 ",\"entry_bytes\":%" PRIu64 ",\"entries_bad\":%" PRIu64
                      ",\"io_errors\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"damage\":%" PRIu64,
-                     report.chunks, report.bytes, report.chunks_bad, report.io_errors, report.segments,
-                     report.damage);
+                     report.chunks, report.bytes, report.chunks_bad, report.entries, report.entry_bytes,
+                     report.entries_bad, report.io_errors, report.segments, report.damage);
     else
-        (void)printf("%" PRIu64 " chunks, %" PRIu64 " bytes verified in %" PRIu64 " segments; %" PRIu64
-                     " damaged places, %" PRIu64 " chunks bad, %" PRIu64 " I/O errors\n",
-                     report.chunks, report.bytes, report.segments, report.damage, report.chunks_bad,
-                     report.io_errors);
+        (void)printf("%" PRIu64 " chunks, %" PRIu64 " log entries, %" PRIu64 " bytes verified in %" PRIu64
+                     " segments; %" PRIu64 " damaged places, %" PRIu64 " chunks bad, %" PRIu64
+                     " entries bad, %" PRIu64 " I/O errors\n",
+                     report.chunks, report.entries, report.bytes + report.entry_bytes, report.segments,
+                     report.damage, report.chunks_bad, report.entries_bad, report.io_errors);
     return exit_code(status);
 }
 
@@ -1792,7 +2500,7 @@ static int run_check(invocation *call)
     if (with_acks)
         code = audit_read(call, call->own[CHECK_ACKS].text, &a);
     if (code == EXIT_GOOD)
-        code = store_open(&s, call, true, 0);
+        code = store_open(&s, call, STORE_READ, 0);
     if (code != EXIT_GOOD) {
         free(a.acks);
         return code;
@@ -1831,8 +2539,18 @@ static const command commands[] = {
     {"get", "Read a block, or one chunk", "TARGET CONTAINER/BLOCK[/CHUNK] [FILE|-]", 2, 3, get_options,
      GET_OPTION_COUNT, "  chunkbench get /srv/store 3/7 backup.tar\n  chunkbench get /srv/store 3/8 | tar t\n",
      run_get, false},
-    {"rm", "Delete a container, a block or a chunk", "TARGET CONTAINER[/BLOCK[/CHUNK]]", 2, 2, rm_options,
-     RM_OPTION_COUNT, "  chunkbench rm /srv/store 3/7\n", run_rm, false},
+    {"rm", "Delete a container, a block, a chunk, a log or entries", "TARGET [CONTAINER[/BLOCK[/CHUNK]]]", 1, 2,
+     rm_options, RM_OPTION_COUNT,
+     "  chunkbench rm /srv/store 3/7\n  chunkbench rm --log events --before 1000 /srv/store\n", run_rm, false},
+    {"append", "Append lines to a log, durably", "TARGET LOG [FILE|-]", 2, 3, append_options,
+     APPEND_OPTION_COUNT,
+     "  chunkbench append /srv/store events lines.txt\n  journalctl -f | chunkbench append /srv/store "
+     "journal\n",
+     run_append, false},
+    {"dump", "Print the entries of a log", "TARGET [LOG]", 1, 2, dump_options, DUMP_OPTION_COUNT,
+     "  chunkbench dump /srv/store events\n  chunkbench dump --hex --from 41 -n 1 /srv/store events\n"
+     "  chunkbench dump --follow /srv/store journal\n",
+     run_dump, false},
     {"check", "Verify everything, and acknowledgements", "TARGET", 1, 1, check_options, CHECK_OPTION_COUNT,
      "  chunkbench check /srv/store\n  chunkbench check --acks acks.txt /srv/store\n", run_check, false},
 };

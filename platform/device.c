@@ -272,7 +272,10 @@ static int device_enter(ckb_target *target, const ckb_target_options *options, o
         if (status != CKB_OK) {
             return status;
         }
-        error = ckb_os_open(AT_FDCWD, target->path, flags | (S_ISBLK(facts.st_mode) ? O_EXCL : 0), 0, &o->file);
+        if (S_ISBLK(facts.st_mode) && !options->beside_writer) {
+            flags |= O_EXCL;
+        }
+        error = ckb_os_open(AT_FDCWD, target->path, flags, 0, &o->file);
     }
     if (error == EBUSY) {
         return refuse(target, CKB_BUSY, "in use: mounted, part of another device, or open elsewhere");
@@ -546,7 +549,7 @@ int ckb_os_device_open(ckb_target *target, const ckb_target_options *options)
 {
     opening o = {.file = -1};
     int status = device_enter(target, options, &o);
-    if (status == CKB_OK) {
+    if (status == CKB_OK && !options->beside_writer) {
         status = device_lock(target, &o);
     }
     if (status == CKB_OK) {

@@ -847,7 +847,7 @@ int ckb_os_directory_open(ckb_target *target, const ckb_target_options *options)
     int directory_file = -1, lock_file = -1;
     bool lock_made = false;
     int status = directory_enter(target, options->create, &directory_file);
-    if (status == CKB_OK) {
+    if (status == CKB_OK && !options->beside_writer) {
         status = directory_lock(target, directory_file, &lock_file, &lock_made);
     }
     if (status == CKB_OK) {

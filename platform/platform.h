@@ -55,6 +55,8 @@ typedef struct ckb_target_options {
     bool destroy;           /* with create: overwrite whatever is there, except what is in use */
     bool read_only;         /* take no write access; works on read-only file systems. Not with create */
     bool buffered;          /* image and device: go through the page cache instead of O_DIRECT */
+    bool beside_writer;     /* read-only, and takes no lock: neither waits for a writer nor keeps one away. What
+                               is read may change meanwhile, and be newer than what would survive power loss */
 } ckb_target_options;
 
 typedef struct ckb_target {

@@ -345,6 +345,10 @@ static int options_check(ckb_target *target, const ckb_target_options *options)
         ckb_os_text(target->error, CKB_ERROR_BYTES, "a target cannot be made read-only");
         return CKB_INVALID;
     }
+    if (options->beside_writer && !options->read_only) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "only a reader can go without a lock");
+        return CKB_INVALID;
+    }
     if (options->destroy && !options->create) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "destroy is only for a target that is made");
         return CKB_INVALID;

@@ -1,16 +1,19 @@
-/* Speed against what this machine can do at best, measured in the same run: rows 1 to 5 of the table in the
- * design, and how cost grows with what is stored. Medians of interleaved rounds, so that a machine that gets
- * slower or faster meanwhile does so for both sides of a ratio.
+/* Speed against what this machine can do at best, measured in the same run: the rows for checksums, chunks and
+ * logs of the table in the design, and how cost grows with what is stored. Medians of interleaved rounds, so
+ * that a machine that gets slower or faster meanwhile does so for both sides of a ratio.
  *
- *     ceilings [DIRECTORY]      on disk; the current one by default
+ *     ceilings [DIRECTORY [SECTION]]      on disk; the current one by default. SECTION: crc, ram, disk, tmpfs,
+ *                                         log or growth; all by default
  *
  * A bar that is missed is printed, and is no failure. */
 #define _GNU_SOURCE
 #include "chunkbench.h"
 #include "platform.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,10 +148,10 @@ typedef struct store {
     size_t bytes;
 } store;
 
-static void store_open(store *s, const ckb_medium *medium, uint64_t chunks, uint32_t containers)
+/* Formats and mounts. */
+static void store_make(store *s, const ckb_medium *medium, const ckb_config *config)
 {
-    ckb_format_config fresh = {{0}, containers, 0};
-    const ckb_config config = {.max_chunks = chunks + chunks / 8 + 1024, .max_containers = containers};
+    ckb_format_config fresh = {.max_containers = config->max_containers, .max_logs = config->max_logs};
     ckb_fault fault;
     char text[200];
     must(ckb_volume_id_make(fresh.volume_id, true), "volume id");
@@ -156,12 +159,18 @@ static void store_open(store *s, const ckb_medium *medium, uint64_t chunks, uint
     void *format_memory = memory_map(format_bytes);
     must(ckb_format(medium, &fresh, format_memory, format_bytes, &fault), "format");
     memory_unmap(format_memory, format_bytes);
-    s->bytes = ckb_volume_memory(&medium->geometry, &config);
+    s->bytes = ckb_volume_memory(&medium->geometry, config);
     s->memory = memory_map(s->bytes);
-    if (ckb_mount(medium, &config, s->memory, s->bytes, &s->volume, &fault) != CKB_OK) {
+    if (ckb_mount(medium, config, s->memory, s->bytes, &s->volume, &fault) != CKB_OK) {
         ckb_fault_text(&fault, text, sizeof text);
         die("mount", text);
     }
+}
+
+static void store_open(store *s, const ckb_medium *medium, uint64_t chunks, uint32_t containers)
+{
+    const ckb_config config = {.max_chunks = chunks + chunks / 8 + 1024, .max_containers = containers};
+    store_make(s, medium, &config);
     for (uint32_t i = 0; i < containers; i++)
         must(ckb_container_create(s->volume, 1 + i), "container");
 }
@@ -313,11 +322,11 @@ typedef struct place {
     char plain[CKB_PATH_BYTES + 16];
 } place;
 
-static void place_open(place *p, const char *directory, uint64_t chunks)
+static void place_open(place *p, const char *directory, uint64_t segment_bytes, uint64_t bytes)
 {
     char error[CKB_ERROR_BYTES];
-    ckb_target_options options = {.create = true, .segment_bytes = 4 * SEGMENT_BYTES};
-    options.size_bytes = (room_for(chunks) / options.segment_bytes + 8) * options.segment_bytes;
+    ckb_target_options options = {.create = true, .segment_bytes = segment_bytes};
+    options.size_bytes = (bytes / segment_bytes + 8) * segment_bytes;
     if (ckb_scratch_create(directory, &p->scratch, error) != CKB_OK)
         die(directory, error);
     if (ckb_target_open(p->scratch.path, &options, &p->target) != CKB_OK) {
@@ -343,7 +352,7 @@ static void disk_row(const char *directory)
     static place p;
     double measured[ROUNDS + 1], plain[ROUNDS + 1];
     uint64_t bytes = DISK_CHUNKS * (uint64_t)CHUNK_BYTES / PLAIN_WRITE_BYTES * PLAIN_WRITE_BYTES;
-    place_open(&p, directory, DISK_CHUNKS);
+    place_open(&p, directory, 4 * SEGMENT_BYTES, room_for(DISK_CHUNKS));
     for (unsigned i = 0; i <= ROUNDS; i++) {
         plain[i] = plain_file_rate(p.plain, bytes) / 1e3;
         measured[i] = write_rate(&p.target.medium, 1, DISK_CHUNKS) / 1e3;
@@ -352,15 +361,16 @@ static void disk_row(const char *directory)
     row("1 KiB chunks, disk, + sync / plain 4 MiB", measured + 1, plain + 1, ROUNDS, 0.85, "k/s");
 }
 
-/* What fio says about the same bytes in one file, in thousands of writes per second; 0: there is no fio. */
-static double fio_rate(const char *path)
+/* Writes per second of a fio job on one file; 0: there is no fio. */
+static double fio_rate(const char *path, const char *work)
 {
     char command[CKB_PATH_BYTES + 400], line[256];
     double rate = 0;
-    snprintf(command, sizeof command,
-             "fio --name=ceiling --filename='%s' --ioengine=psync --bs=1k --rw=write --size=%lu --invalidate=0 "
-             "--output-format=terse --terse-version=3 2>/dev/null",
-             path, (unsigned long)DISK_CHUNKS * CHUNK_BYTES);
+    snprintf(
+        command, sizeof command,
+        "fio --name=ceiling --filename='%s' --ioengine=psync --rw=write --invalidate=0 --output-format=terse "
+        "--terse-version=3 %s 2>/dev/null",
+        path, work);
     FILE *output = popen(command, "r");
     while (output && fgets(line, sizeof line, output)) {
         /* Field 49 is the rate of writes; the line is longer than the buffer, fields are counted over parts. */
@@ -373,7 +383,7 @@ static double fio_rate(const char *path)
             at = at ? at + 1 : NULL;
         }
         if (strchr(line, '\n')) {
-            rate = at ? strtod(at, NULL) / 1e3 : rate;
+            rate = at ? strtod(at, NULL) : rate;
             whole[0] = 0;
         }
     }
@@ -386,9 +396,11 @@ static void tmpfs_row(void)
 {
     static place p;
     double measured[ROUNDS + 1], fio[ROUNDS + 1];
-    place_open(&p, "/dev/shm", DISK_CHUNKS);
+    char work[64];
+    snprintf(work, sizeof work, "--bs=1k --size=%lu", (unsigned long)DISK_CHUNKS * CHUNK_BYTES);
+    place_open(&p, "/dev/shm", 4 * SEGMENT_BYTES, room_for(DISK_CHUNKS));
     for (unsigned i = 0; i <= ROUNDS; i++) {
-        fio[i] = fio_rate(p.plain);
+        fio[i] = fio_rate(p.plain, work) / 1e3;
         measured[i] = write_rate(&p.target.medium, 1, DISK_CHUNKS) / 1e3;
         if (fio[i] > 0)
             continue;
@@ -399,6 +411,299 @@ static void tmpfs_row(void)
     }
     place_close(&p);
     row("1 KiB chunks, tmpfs, 1 thread / fio psync", measured + 1, fio + 1, ROUNDS, 2.0, "k/s");
+}
+
+/* ------------------------------------------------------------------------------------------------ >>log */
+
+#define ENTRY_BYTES 256u
+#define LOG_THREADS 16u
+#define LOG_ROUNDS 21u /* short ones: what a sync takes changes from second to second */
+#define LOG_SECONDS 0.4
+#define LOG_VOLUME_BYTES (UINT64_C(512) << 20)
+#define LOG_SMALL_BYTES (UINT64_C(128) << 20) /* in segments of 16 KiB */
+#define LOG_SMALL_SEGMENT UINT64_C(16384)
+#define LOG_FILE_BYTES (UINT64_C(64) << 20) /* of the plain file, which is used in turn */
+
+/* Calls `append` from some threads for as long as a round takes. */
+typedef struct contest {
+    int (*append)(void *context, const void *data);
+    void *context;
+    pthread_barrier_t start;
+    double end; /* when to stop */
+} contest;
+
+typedef struct contestant {
+    contest *of;
+    uint64_t first; /* place of its first entry in the source */
+    uint64_t done;
+    double ended;
+} contestant;
+
+static void *contest_run(void *argument)
+{
+    contestant *c = (contestant *)argument;
+    uint64_t at = c->first;
+    pthread_barrier_wait(&c->of->start);
+    while ((c->ended = seconds_now()) < c->of->end) {
+        must(c->of->append(c->of->context, source + at % SOURCE_BYTES), "append");
+        at += ENTRY_BYTES;
+        c->done++;
+    }
+    return NULL;
+}
+
+/* Appends per second. */
+static double contest_rate(int (*append)(void *context, const void *data), void *context, unsigned threads)
+{
+    contest all = {.append = append, .context = context};
+    contestant each[LOG_THREADS];
+    pthread_t ids[LOG_THREADS];
+    uint64_t done = 0;
+    double begin, last = 0;
+    pthread_barrier_init(&all.start, NULL, threads + 1);
+    for (unsigned i = 0; i < threads; i++) {
+        each[i] = (contestant){.of = &all, .first = i * (SOURCE_BYTES / LOG_THREADS)};
+        if (pthread_create(&ids[i], NULL, contest_run, &each[i]) != 0)
+            die("thread", "cannot be made");
+    }
+    begin = seconds_now();
+    all.end = begin + LOG_SECONDS;
+    pthread_barrier_wait(&all.start);
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_join(ids[i], NULL);
+        done += each[i].done;
+        last = each[i].ended > last ? each[i].ended : last;
+    }
+    pthread_barrier_destroy(&all.start);
+    return (double)done / (last - begin);
+}
+
+/* The rival that has nothing but a file: preallocated, its blocks written before. */
+typedef struct plain_log {
+    int file;
+    uint64_t at;
+} plain_log;
+
+static int plain_append(void *context, const void *data)
+{
+    plain_log *p = (plain_log *)context;
+    if (pwrite(p->file, data, ENTRY_BYTES, (off_t)(p->at % LOG_FILE_BYTES)) != ENTRY_BYTES)
+        return CKB_IO;
+    p->at += ENTRY_BYTES;
+    return fdatasync(p->file) == 0 ? CKB_OK : CKB_IO;
+}
+
+static void plain_open(plain_log *p, const char *path)
+{
+    p->at = 0;
+    p->file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (p->file < 0)
+        die(path, "cannot be opened");
+    for (uint64_t at = 0; at < LOG_FILE_BYTES; at += PLAIN_WRITE_BYTES)
+        if (pwrite(p->file, source, PLAIN_WRITE_BYTES, (off_t)at) != (ssize_t)PLAIN_WRITE_BYTES)
+            die(path, "cannot be written");
+    if (fsync(p->file) != 0)
+        die(path, "cannot be synced");
+}
+
+/* Prepares segments while a round runs, as a host's thread would. */
+typedef struct keeper {
+    ckb_volume *volume;
+    pthread_t id;
+    atomic_bool stop;
+} keeper;
+
+static void *keeper_run(void *argument)
+{
+    keeper *k = (keeper *)argument;
+    while (!atomic_load(&k->stop)) {
+        bool more = false;
+        (void)ckb_maintain(k->volume, 16, &more);
+        if (!more)
+            usleep(500);
+    }
+    return NULL;
+}
+
+static int log_append(void *context, const void *data)
+{
+    return ckb_log_append((ckb_log *)context, 0, data, ENTRY_BYTES, CKB_DURABLE, NULL);
+}
+
+/* Durable appends per second to a log in a new volume. */
+static double log_rate(const ckb_medium *medium, unsigned threads)
+{
+    const ckb_config config = {.max_logs = 1,
+                               .prepare_ahead = medium->geometry.segment_bytes < 1048576 ? 64 : 4};
+    store s;
+    keeper k = {.volume = NULL};
+    ckb_log *log;
+    size_t bytes = ckb_log_memory(&medium->geometry, NULL);
+    unsigned char *memory = memory_map(bytes);
+    double rate;
+    store_make(&s, medium, &config);
+    must(ckb_log_create(s.volume, "ceiling", 0), "log");
+    must(ckb_log_open(s.volume, "ceiling", NULL, memory, bytes, &log, NULL), "log");
+    k.volume = s.volume;
+    (void)ckb_maintain(s.volume, 1000, NULL);
+    if (pthread_create(&k.id, NULL, keeper_run, &k) != 0)
+        die("thread", "cannot be made");
+    rate = contest_rate(log_append, log, threads);
+    atomic_store(&k.stop, true);
+    pthread_join(k.id, NULL);
+    must(ckb_log_close(log), "close");
+    store_close(&s, false);
+    memory_unmap(memory, bytes);
+    return rate;
+}
+
+/* SQLite, found when the program runs: it is built without. These are the few functions that are needed, as
+ * sqlite3.h declares them; its objects are opaque anyway. */
+typedef struct sqlite {
+    int (*open_v2)(const char *path, void **connection, int flags, const char *vfs);
+    int (*exec)(void *connection, const char *text, void *callback, void *context, char **message);
+    int (*prepare_v2)(void *connection, const char *text, int bytes, void **statement, const char **tail);
+    int (*bind_blob)(void *statement, int place, const void *data, int bytes, void (*release)(void *));
+    int (*step)(void *statement);
+    int (*reset)(void *statement);
+    int (*finalize)(void *statement);
+    int (*close)(void *connection);
+    const char *(*libversion)(void);
+    void *library, *connection, *insert;
+    pthread_mutex_t mutex;
+    char path[CKB_PATH_BYTES + 32];
+} sqlite;
+
+#define SQLITE_FLAGS 0x6 /* SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE */
+#define SQLITE_STEP_DONE 101
+
+static bool sqlite_find(sqlite *q)
+{
+    const struct {
+        const char *name;
+        void *function; /* where its address goes */
+    } wanted[] = {{"sqlite3_open_v2", &q->open_v2},
+                  {"sqlite3_exec", &q->exec},
+                  {"sqlite3_prepare_v2", &q->prepare_v2},
+                  {"sqlite3_bind_blob", &q->bind_blob},
+                  {"sqlite3_step", &q->step},
+                  {"sqlite3_reset", &q->reset},
+                  {"sqlite3_finalize", &q->finalize},
+                  {"sqlite3_close", &q->close},
+                  {"sqlite3_libversion", &q->libversion}};
+    q->library = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
+    for (unsigned i = 0; q->library != NULL && i < sizeof wanted / sizeof wanted[0]; i++) {
+        void *symbol = dlsym(q->library, wanted[i].name);
+        if (symbol == NULL)
+            return false;
+        memcpy(wanted[i].function, &symbol, sizeof symbol);
+    }
+    return q->library != NULL;
+}
+
+/* False: there is no SQLite. */
+static bool sqlite_start(sqlite *q, const char *beside)
+{
+    if (!sqlite_find(q))
+        return false;
+    snprintf(q->path, sizeof q->path, "%s.sqlite", beside);
+    pthread_mutex_init(&q->mutex, NULL);
+    if (q->open_v2(q->path, &q->connection, SQLITE_FLAGS, NULL) != 0 ||
+        q->exec(q->connection,
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                "CREATE TABLE entries(i INTEGER PRIMARY KEY, data BLOB)",
+                NULL, NULL, NULL) != 0 ||
+        q->prepare_v2(q->connection, "INSERT INTO entries(data) VALUES(?)", -1, &q->insert, NULL) != 0)
+        die(q->path, "SQLite does not make its table");
+    return true;
+}
+
+/* One row per commit. The threads share one connection under a mutex: with one each they would wait for the
+ * writer's lock asleep, and SQLite would look slower than it has to. */
+static int sqlite_append(void *context, const void *data)
+{
+    sqlite *q = (sqlite *)context;
+    bool done;
+    pthread_mutex_lock(&q->mutex);
+    done = q->bind_blob(q->insert, 1, data, ENTRY_BYTES, NULL) == 0 && q->step(q->insert) == SQLITE_STEP_DONE &&
+           q->reset(q->insert) == 0;
+    pthread_mutex_unlock(&q->mutex);
+    return done ? CKB_OK : CKB_IO;
+}
+
+static void sqlite_end(sqlite *q)
+{
+    static const char *const endings[] = {"", "-wal", "-shm"};
+    char name[sizeof q->path + 8];
+    q->finalize(q->insert);
+    q->close(q->connection);
+    for (unsigned i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        snprintf(name, sizeof name, "%s%s", q->path, endings[i]);
+        unlink(name);
+    }
+    pthread_mutex_destroy(&q->mutex);
+    dlclose(q->library);
+}
+
+typedef struct log_rates {
+    double one[LOG_ROUNDS + 1], many[LOG_ROUNDS + 1], many_bound[LOG_ROUNDS + 1], small[LOG_ROUNDS + 1];
+    double plain[LOG_ROUNDS + 1], fio[LOG_ROUNDS + 1], sqlite_one[LOG_ROUNDS + 1], sqlite_many[LOG_ROUNDS + 1];
+    bool has_fio, has_sqlite;
+} log_rates;
+
+static void log_rows_print(const log_rates *r, const char *sqlite_version)
+{
+    char name[80];
+    row("256 B durable, 1 thread / pwrite + fdatasync", r->one + 1, r->plain + 1, LOG_ROUNDS, 0.95, "/s");
+    row("256 B durable, 16 threads / 16 x 1 thread", r->many + 1, r->many_bound + 1, LOG_ROUNDS, 0.50, "/s");
+    row("256 B durable, 16 KiB / 4 MiB segments", r->small + 1, r->one + 1, LOG_ROUNDS, 0.50, "/s");
+    if (r->has_fio)
+        row("256 B durable, 1 thread / fio fdatasync=1", r->one + 1, r->fio + 1, LOG_ROUNDS, 0, "/s");
+    else
+        printf("%-44s | SKIPPED: fio is missing or does not run; install fio\n", "256 B durable / fio");
+    if (!r->has_sqlite) {
+        printf("%-44s | SKIPPED: libsqlite3.so.0 is missing; install libsqlite3-0\n", "256 B durable / SQLite");
+        return;
+    }
+    snprintf(name, sizeof name, "256 B durable, 1 thread / SQLite %s", sqlite_version);
+    row(name, r->one + 1, r->sqlite_one + 1, LOG_ROUNDS, 0, "/s");
+    snprintf(name, sizeof name, "256 B durable, 16 threads / SQLite %s", sqlite_version);
+    row(name, r->many + 1, r->sqlite_many + 1, LOG_ROUNDS, 0, "/s");
+}
+
+/* The first round makes the files of all and does not count. */
+static void log_rows(const char *directory)
+{
+    static place large, little;
+    static sqlite q;
+    static log_rates r;
+    plain_log plain;
+    char work[160];
+    place_open(&large, directory, SEGMENT_BYTES, LOG_VOLUME_BYTES);
+    place_open(&little, directory, LOG_SMALL_SEGMENT, LOG_SMALL_BYTES);
+    plain_open(&plain, large.plain);
+    r.has_sqlite = sqlite_start(&q, large.scratch.path);
+    r.has_fio = true;
+    snprintf(work, sizeof work,
+             "--bs=%u --size=%lu --overwrite=1 --fallocate=none --fdatasync=1 --time_based --runtime=%.0fms",
+             ENTRY_BYTES, (unsigned long)LOG_FILE_BYTES, LOG_SECONDS * 1e3);
+    for (unsigned i = 0; i <= LOG_ROUNDS; i++) {
+        r.plain[i] = contest_rate(plain_append, &plain, 1);
+        r.one[i] = log_rate(&large.target.medium, 1);
+        r.small[i] = log_rate(&little.target.medium, 1);
+        r.many[i] = log_rate(&large.target.medium, LOG_THREADS);
+        r.many_bound[i] = LOG_THREADS * r.one[i];
+        r.fio[i] = fio_rate(large.plain, work);
+        r.has_fio = r.has_fio && r.fio[i] > 0;
+        r.sqlite_one[i] = r.has_sqlite ? contest_rate(sqlite_append, &q, 1) : 0;
+        r.sqlite_many[i] = r.has_sqlite ? contest_rate(sqlite_append, &q, LOG_THREADS) : 0;
+    }
+    log_rows_print(&r, r.has_sqlite ? q.libversion() : "");
+    if (r.has_sqlite)
+        sqlite_end(&q);
+    close(plain.file);
+    place_close(&little);
+    place_close(&large);
 }
 
 /* --------------------------------------------------------------------------------------------- >>growth */
@@ -436,6 +741,12 @@ static void growth_row(void)
     memory_unmap(memory, bytes);
 }
 
+/* Whether a section of the report is wanted. */
+static bool wanted(int argc, char **argv, const char *section)
+{
+    return argc < 3 || strcmp(argv[2], section) == 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *directory = argc > 1 ? argv[1] : ".";
@@ -451,10 +762,17 @@ int main(int argc, char **argv)
     if (getloadavg(&load, 1) == 1 && load > 0.5)
         printf("warning: other programs are running (load %.1f): the ratios are worth little\n", load);
     printf("%-44s | %-16s | %-16s | %-5s | %-4s |\n", "row", "measured", "ceiling", "ratio", "bar");
-    crc_rows();
-    ram_rows();
-    disk_row(directory);
-    tmpfs_row();
-    growth_row();
+    if (wanted(argc, argv, "crc"))
+        crc_rows();
+    if (wanted(argc, argv, "ram"))
+        ram_rows();
+    if (wanted(argc, argv, "disk"))
+        disk_row(directory);
+    if (wanted(argc, argv, "tmpfs"))
+        tmpfs_row();
+    if (wanted(argc, argv, "log"))
+        log_rows(directory);
+    if (wanted(argc, argv, "growth"))
+        growth_row();
     return 0;
 }

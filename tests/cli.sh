@@ -42,6 +42,10 @@ refuse() {
     check "nothing on stdout: $*" test ! -s "$work/out"
 }
 
+# Runs a program, in place of this shell, with the dispositions of a terminal: under nohup or in the background
+# some signals are ignored, programs leave it at that, and a shell cannot trap what was ignored when it started.
+interactively() { exec env --default-signal=INT,TERM,HUP "$@"; }
+
 # Is the file one JSON document, read strictly?
 json() {
     python3 - "$1" <<'END'
@@ -62,7 +66,7 @@ run 2
 run 0 --version
 check version grep -qE '^chunkbench [0-9]+\.[0-9]+\.[0-9]+ ' out
 run 0 --help
-for command in qualify write cmdw format info ls put get rm check; do
+for command in qualify write cmdw format info ls put get rm append dump check; do
     run 0 "$command" --help
     check "examples of $command" grep -q '^examples:' out
 done
@@ -215,6 +219,150 @@ check "a failed put leaves nothing" equal "$("$program" ls file:small 1 | wc -l)
 run 0 put file:small 1/2 data
 rm large
 
+# ---- logs ----
+
+# The first columns of out, a line each: "index term bytes;1 0 14;".
+columns() { cut -f"$1" out | tr '\t\n' ' ;'; }
+
+seq -f 'entry number %.0f' 1000 >lines
+run 0 format --segment 64K -s 16M logs
+run 0 ls logs
+check "no log, no table" equal "$(wc -l <out)" 1
+run 1 dump logs
+check "no log is said" grep -q 'there is no log' err
+run 0 append logs events lines
+check "says what was appended" equal "$(cat out)" 'events: 1000 entries, 1 to 1000, durable'
+run 0 dump --data logs
+check "dump gives what was appended" cmp -s out lines
+run 0 dump --from 41 -n 2 logs events
+check "dump" equal "$(columns 1-3)" "index term bytes;41 0 15;42 0 15;"
+check "place" grep -qE '^41.*	[0-9]+:[0-9]+$' out
+run 0 dump --from 1001 logs events
+check "nothing yet behind the last" equal "$(wc -l <out)" 1
+run 1 dump --from 1002 logs events
+check "the last is named" grep -q 'entry 1002 is not there, the last one is 1000' err
+printf 'one\n\nthree\0bytes\nlast' | "$program" append --term 18446744073709551615 logs other >out 2>err
+run 0 dump logs other
+check "empty entries and cut lines" equal "$(columns 1-3)" \
+    "index term bytes;1 18446744073709551615 3;2 18446744073709551615 0;3 18446744073709551615 11;4 18446744073709551615 4;"
+run 0 dump --hex --from 3 -n 1 logs other
+check "hex dump" grep -qxF '  00000000  74 68 72 65 65 00 62 79  74 65 73                 |three.bytes|' out
+run 0 dump --json --hex --from 3 -n 1 logs other
+check "an entry is JSON" json out
+check "its fields" equal "$(value out 'd["index"], d["term"], d["bytes"], bytes.fromhex(d["hex"])')" \
+    "(3, 18446744073709551615, 11, b'three\\x00bytes')"
+run 2 dump logs
+check "several logs are listed" grep -q 'which of its 2 logs? events, other' err
+run 1 dump logs third
+refuse '--data goes neither with' dump --data --hex logs
+refuse '--follow cannot tell damage' dump --follow --salvage logs
+head -c 65536 data >large
+run 2 append --whole logs other large
+check "too large an entry" grep -q 'entry 1 of the input is larger than the' err
+head -c 60000 data >large
+run 0 append --whole logs other large
+run 0 dump --data --from 5 logs other
+check "a large entry" equal "$(head -c -1 out | sha256sum)" "$(sha256sum <large)"
+run 0 ls logs
+check "ls of logs" equal "$(tail -n 3 out | cut -f1-4 | tr '\t\n' ' ;')" \
+    "log first last durable;events 1 1000 1000;other 1 5 5;"
+run 0 info --json logs
+check "logs of info" equal "$(value out 'd["logs"], [(l["name"], l["last"]) for l in d["log_list"]]')" \
+    "(2, [('events', 1000), ('other', 5)])"
+run 0 check --json logs
+check "check counts entries" equal "$(value out 'd["entries"], d["entries_bad"]')" "(1005, 0)"
+refuse 'either CONTAINER[/BLOCK[/CHUNK]] or --log' rm logs
+refuse '--before and --after are for' rm --before 5 logs 3
+run 0 rm --log events --before 501 logs
+run 1 dump --from 500 logs events
+check "the first is named" grep -q 'entry 500 is purged, the first one is 501' err
+run 0 rm --log events --after 900 logs
+run 0 append logs events lines
+check "goes on behind the last kept" equal "$(cat out)" 'events: 1000 entries, 901 to 1900, durable'
+run 0 rm --log other logs
+run 1 rm --log other logs
+run 0 dump --data logs
+check "what is left" equal "$(sha256sum <out)" "$(cat <(sed -n 501,900p lines) lines | sha256sum)"
+
+# acks_of DIRECTORY: what a writer would have acknowledged of the log that is there.
+acks_of() {
+    "$program" dump --json "$1" bench |
+        sed -nE 's/^\{"index":([0-9]+),.*"bytes":([0-9]+),.*"crc32c":"([0-9a-f]{8})".*/log \1 \2 \3/p'
+}
+run 0 append logs bench lines
+acks_of logs >acks.txt
+run 0 check --acks acks.txt logs
+check "entries are audited" grep -qx '1000 acknowledged, 0 of them replaced later; 1000 present, 0 missing' out
+run 0 rm --log bench --before 101 logs
+run 0 check --acks acks.txt logs
+check "purged is not missing" grep -qx '1000 acknowledged, 0 of them replaced later; 900 present, 100 purged, 0 missing' out
+sed '$s/.*/log 1001 5 00000000/' acks.txt >ghost.txt
+run 4 check --acks ghost.txt logs
+check "a missing entry is named" grep -qx 'first missing: line 1000: log bench entry 1001 (5 bytes, 00000000): end' out
+sed '500s/ [0-9a-f]*$/ 01234567/' acks.txt >ghost.txt
+run 4 check --json --acks ghost.txt logs
+check "another content" equal "$(value out 'd["acks"]["missing"], d["acks"]["first_missing"][:30]')" "(1, 'line 500: log bench entry 500 ')"
+sed '7s/.*/log 0 5 00000000/' acks.txt >ghost.txt
+run 2 check --acks ghost.txt logs
+check "a bad line is named" grep -q 'line 7 is no acknowledgement' err
+
+# One byte of one entry, then a whole segment.
+cp -r logs damaged
+place=$("$program" dump --from 1200 -n 1 logs events | tail -n 1 | cut -f4)
+file=$(printf 'damaged/segment-%08d' "${place%:*}")
+offset=$(grep -obUaF 'entry number 300' "$file" | head -n 1 | cut -d: -f1)
+check "the place is that of the entry" test $((offset - ${place#*:})) -gt 0 -a $((offset - ${place#*:})) -lt 100
+printf X | dd of="$file" bs=1 seek="$offset" conv=notrunc status=none
+run 4 dump --data damaged events
+check "up to the damage" equal "$(tail -n 1 out)" 'entry number 299'
+check "the damage is named" grep -q "segment ${place%:*} offset ${place#*:}\b" err
+run 4 dump --data --salvage damaged events
+check "salvage goes on" equal "$(sed -n '700,$p' out | sha256sum)" "$(sed -n '301,$p' lines | sha256sum)"
+check "what was passed over" grep -q "passed over: .*segment ${place%:*} offset ${place#*:}\b" err
+run 4 check damaged
+check "check names log and entry" grep -q ': log events entry 1200$' out
+rm -r damaged
+cp -r logs damaged
+run 0 append damaged events lines # so that it is not the log's last segment
+rm "$(printf 'damaged/segment-%08d' "${place%:*}")"
+run 4 dump --data damaged events
+run 4 dump --data --salvage damaged events
+check "entries on both sides" equal "$(sed -n '1p;$p' out | tr '\n' ';')" "entry number 501;entry number 1000;"
+run 4 check damaged
+check "check names segment and log" grep -q "segment ${place%:*}\b.*: log events" out
+rm -r damaged
+cp -r logs damaged
+rm "$(printf 'damaged/segment-%08d' "${place%:*}")"
+run 4 dump --data damaged events
+check "newer entries may be lost" grep -q "entries from 901 on may be lost with segment ${place%:*}\b" err
+check "nothing is printed as if it were all" test ! -s out
+run 4 dump --data --salvage damaged events
+check "what is left" equal "$(tail -n 1 out)" "entry number 900"
+run 4 append damaged events lines
+run 0 rm --log events damaged
+rm -r damaged
+
+# A log is followed while its writer holds the volume.
+run 0 append logs live /dev/null
+for i in $(seq 40); do echo "line $i"; sleep 0.05; done | "$program" append logs live >/dev/null 2>&1 &
+sleep 0.3
+run 2 dump logs live
+check "a reader with a lock is kept away" grep -q 'in use' err
+run 0 dump --data --follow -n 35 logs live
+check "follow prints what appears" equal "$(sha256sum <out)" "$(seq -f 'line %.0f' 35 | sha256sum)"
+wait $!
+check "the writer did not notice" equal $? 0
+interactively "$program" dump --data --follow --from 36 logs live >out 2>err &
+sleep 1
+"$program" append logs live <<<"one more" >/dev/null
+check "a writer can open what is followed" equal $? 0
+sleep 1
+kill -INT $!
+code=0
+wait $! || code=$?
+check "an interrupted follow" equal $code 130
+check "followed to the end" equal "$(tail -n 1 out)" "one more"
+
 # ---- stdout and descriptors ----
 
 code=0
@@ -241,7 +389,7 @@ mkdir scratch2
 for signal in INT TERM HUP; do
     case $signal in INT) expected=130 ;; TERM) expected=143 ;; *) expected=129 ;; esac
     for delay in 0.05 0.4; do
-        (trap - INT TERM HUP; exec "$program" write --duration 20s -t 4 --json - scratch2 >out 2>err) &
+        interactively "$program" write --duration 20s -t 4 --json - scratch2 >out 2>err &
         sleep 0.1
         sleep $delay
         kill -$signal $!

@@ -1,18 +1,20 @@
 #!/bin/bash
-# Usage: tests/devices.sh CHUNKBENCH [MEBIBYTES]
+# Usage: tests/devices.sh CHUNKBENCH [MEBIBYTES [ROUNDS]]
 # Real block devices: loop devices with sectors of 512 and 4096 bytes. On each the write workload with
-# verification, a stream put and got, a kill -9 in the middle and a check. Exit 77 with a line that says why when
-# this machine does not let us make loop devices.
+# verification, a stream put and got, a log appended and dumped, ROUNDS of kill -9 for each workload, and checks.
+# Exit 77 with a line that says why when this machine does not let us make loop devices.
 set -eu
+tests=$(realpath "$(dirname "$0")")
 program=$(realpath "$1")
 stream_mib=${2:-1024}
+rounds=${3:-3}
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/chunkbench-devices-XXXXXX")
 device=
-writer=
+killer=
 
 clean() {
-    [ -z "$writer" ] || kill -KILL "$writer" 2>/dev/null || true
-    [ -z "$writer" ] || wait "$writer" 2>/dev/null || true
+    [ -z "$killer" ] || kill "$killer" 2>/dev/null || true
+    [ -z "$killer" ] || wait "$killer" 2>/dev/null || true
     [ -z "$device" ] || losetup -d "$device" 2>/dev/null || true
     rm -rf "$work"
 }
@@ -50,20 +52,20 @@ on_device() {
     got=$("$program" get "$device" 3/7 - 2>"$work/err" | sha256sum) || fail "get: exit $? $(cat "$work/err")"
     [ "$got" = "$(cat "$work/sum")" ] || fail "get does not give what was put"
     "$program" check "$device" >"$work/out" 2>&1 || fail "check: exit $? $(cat "$work/out")"
-    "$program" write --sync each --keep --destroy --acks - -t 4 -n 100000 "$device" >"$work/acks" 2>"$work/err" &
-    writer=$!
-    sleep 2
-    kill -KILL $writer || fail "the writer ended by itself: $(cat "$work/err")"
-    wait $writer 2>/dev/null || true
-    writer=
-    sed -i -e '$a\' "$work/acks"
-    tail -n 1 "$work/acks" | grep -qE '^[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9a-f]+$' || sed -i '$d' "$work/acks"
-    [ -s "$work/acks" ] || fail "nothing was acknowledged in 2 s"
-    "$program" check --acks "$work/acks" "$device" >"$work/out" 2>&1 || fail "after kill -9: exit $? $(cat "$work/out")"
-    acknowledged="$acknowledged $(wc -l <"$work/acks")"
+    seq 100000 >"$work/lines"
+    "$program" append "$device" lines "$work/lines" >"$work/out" 2>&1 || fail "append: exit $? $(cat "$work/out")"
+    "$program" dump --data "$device" lines 2>"$work/err" | cmp -s - "$work/lines" ||
+        fail "dump does not give what was appended: $(cat "$work/err")"
+    "$program" check "$device" >"$work/out" 2>&1 || fail "check with a log: exit $? $(cat "$work/out")"
+    # In the background, so that a signal reaches this script's clean-up at once.
+    "$tests/kill.sh" "$program" "$rounds" "$device" >"$work/out" 2>&1 &
+    killer=$!
+    wait $killer || fail "$(cat "$work/out")"
+    killer=
+    kills="$kills; $(sed "s/^/$sector bytes: /" "$work/out" | paste -sd ';' | sed 's/;/; /g')"
 }
 
-acknowledged=
+kills=
 for sector in 512 4096; do
     truncate -s "${need_mib}M" "$work/image"
     if ! device=$(losetup --find --show --sector-size "$sector" "$work/image" 2>"$work/err"); then
@@ -78,4 +80,4 @@ for sector in 512 4096; do
     device=
     rm "$work/image"
 done
-echo "512 and 4096 byte sectors: write, put and get of $stream_mib MiB, kill -9 (acknowledged:$acknowledged), check"
+echo "512 and 4096 byte sectors: write, put and get of $stream_mib MiB, append and dump, kill -9$kills"

@@ -1,62 +1,114 @@
 #!/bin/bash
-# Usage: tests/kill.sh CHUNKBENCH [ROUNDS]
+# Usage: tests/kill.sh CHUNKBENCH [ROUNDS [DEVICE [WORKLOAD...]]]
 # Rounds of kill -9, at a random moment up to half a second, on a writer that acknowledges what is durable;
-# after each one nothing that was acknowledged may be missing. Then a segment file is removed by hand: that must
-# be found and named. The moment comes from RANDOM, whose seed is printed and can be given as KILL_SEED.
+# after each one nothing that was acknowledged may be missing. Then a segment is removed by hand, or overwritten on
+# a device: that must be found and named. All of it for each workload, write and log, in a directory or on the
+# DEVICE. The moment comes from RANDOM, whose seed is printed and can be given as KILL_SEED.
 set -eu
 program=$(realpath "$1")
 rounds=${2:-100}
+device=${3:-}
+workloads=(write log)
+[ $# -le 3 ] || workloads=("${@:4}")
 seed=${KILL_SEED:-$$}
 RANDOM=$seed
 directory=$(mktemp -d "${TMPDIR:-/tmp}/chunkbench-kill-XXXXXX")
-trap 'rm -rf "$directory"' EXIT
+target=${device:-volume}
+writer=
+clean() {
+    [ -z "$writer" ] || kill -KILL "$writer" 2>/dev/null || true
+    rm -rf "$directory"
+}
+trap clean EXIT
+trap 'exit 130' INT TERM HUP
 cd "$directory"
-acknowledged=0
-kills=0
+line='([0-9]+ [0-9]+ [0-9]+ [0-9]+|log [0-9]+ [0-9]+) [0-9a-f]{8}'
 
 fail() {
-    echo "kill: seed $seed, round $round: $*"
+    echo "kill: $workload${device:+ on $device}: seed $seed, round $round: $*"
     exit 1
 }
 
-# Large chunks fill segments fast, so that the kill also meets the moments when one is full and the next begins.
-write() {
-    exec "$program" write --sync each --keep --acks - --segment 4M -n 60000 "$@" volume
+run_writer() {
+    exec "$program" "$workload" --sync each --keep ${device:+--destroy} --acks - "$@" "$target"
 }
 
-for round in $(seq "$rounds"); do
-    options=(-t $((1 + RANDOM % 8)) -s $((RANDOM % 2 == 0 ? 1 + RANDOM % 4000 : 32768 + RANDOM)))
-    [ $((RANDOM % 2)) = 0 ] || options+=(--shared)
-    write "${options[@]}" >acks 2>errors &
+# Large chunks fill segments fast, so that the kill also meets the moments when one is full and the next begins;
+# so do small segments with a log.
+choose_options() {
+    local size=$((RANDOM % 2 == 0 ? 1 + RANDOM % 4000 : 32768 + RANDOM)) segment=4M
+    if [ "$workload" = log ]; then
+        size=$((RANDOM % 4 == 0 ? 4000 + RANDOM % 8000 : 1 + RANDOM % 1000))
+        case $((RANDOM % 3)) in 0) segment=16K ;; 1) segment=64K ;; *) segment=1M ;; esac
+    fi
+    options=(-t $((1 + RANDOM % 8)) -s $size --segment $segment -n $((size < 8192 ? 60000 : 500000000 / size)))
+    [ "$workload" != write ] || [ $((RANDOM % 2)) = 0 ] || options+=(--shared)
+}
+
+check_volume() {
+    local code=0
+    "$program" check --acks acks "$target" >check.out 2>check.err || code=$?
+    [ $code = "$1" ] || fail "check: exit $code, expected $1, options ${options[*]}: $(cat check.out check.err)"
+}
+
+kill_once() {
+    local lines
+    choose_options
+    run_writer "${options[@]}" >acks 2>errors &
     writer=$!
     sleep "$(printf '0.%03d' $((1 + RANDOM % 500)))"
-    kill -KILL $writer 2>/dev/null || fail "the writer ended by itself: $(cat errors)"
+    kill -KILL $writer 2>/dev/null || fail "the writer ended by itself, options ${options[*]}: $(cat errors)"
     wait $writer 2>/dev/null || true
+    writer=
     kills=$((kills + 1))
     # A line that the kill cut in two says nothing.
     sed -i -e '$a\' acks
-    if [ "$(tail -c 1 acks | wc -l)" = 1 ] && ! tail -n 1 acks | grep -qE '^[0-9]+ [0-9]+ [0-9]+ [0-9]+ [0-9a-f]+$'; then
-        sed -i '$d' acks
-    fi
+    tail -n 1 acks | grep -qxE "$line" || sed -i '$d' acks
     lines=$(wc -l <acks)
-    [ "$lines" -gt 0 ] || continue
+    [ "$lines" -gt 0 ] || return 0
     acknowledged=$((acknowledged + lines))
-    "$program" check --acks acks volume >check.out 2>check.err ||
-        fail "exit $?, options ${options[*]}: $(cat check.out check.err)"
+    check_volume 0
     grep -q "^$lines acknowledged" check.out || fail "not all $lines lines were audited: $(cat check.out)"
-done
-[ $acknowledged -gt "$rounds" ] || fail "only $acknowledged acknowledgements in $rounds rounds"
+}
 
-round="after the last"
-"$program" write --sync each --keep --acks - --segment 4M -s 60000 -n 500 -t 2 volume >acks 2>errors
-"$program" check --acks acks volume >check.out 2>check.err || fail "check of a whole volume: exit $?"
-victim=$(find volume -name 'segment-*' | sort | sed -n 6p)
-[ -n "$victim" ] || fail "no segment file to remove: $(ls volume)"
-rm "$victim"
-code=0
-"$program" check --acks acks volume >check.out 2>check.err || code=$?
-[ $code = 4 ] || fail "a removed segment file: exit $code, expected 4: $(cat check.out check.err)"
-number=$(basename "$victim" | tr -dc 0-9)
-grep -qE "segment $((10#$number))\b" check.out check.err ||
-    fail "$(basename "$victim") is missing and not named: $(cat check.out check.err)"
-echo "$kills kills, $acknowledged acknowledged, 0 missing; a removed $(basename "$victim") is found and named"
+# The segment that is lost: one that holds part of what was acknowledged, and not the last.
+choose_victim() {
+    local first
+    victim=6
+    if [ "$workload" = log ]; then
+        first=$("$program" dump --json "$target" bench | sed -n '1s/.*"segment":\([0-9]*\).*/\1/p')
+        victim=$("$program" dump --json "$target" bench | sed -nE 's/.*"segment":([0-9]+).*/\1/p' | uniq |
+            grep -vx "$first" | head -n 1)
+    fi
+}
+
+lose_segment() {
+    local bytes
+    if [ -n "$device" ]; then
+        bytes=$("$program" info --json "$target" | sed -E 's/.*"segment_bytes":([0-9]+).*/\1/')
+        dd if=/dev/zero of="$device" bs="$bytes" seek="$victim" count=1 conv=notrunc,fsync status=none
+    else
+        rm "$(printf '%s/segment-%08d' "$target" "$victim")"
+    fi
+}
+
+for workload in "${workloads[@]}"; do
+    acknowledged=0
+    kills=0
+    for round in $(seq "$rounds"); do
+        kill_once
+    done
+    [ $acknowledged -gt "$rounds" ] || fail "only $acknowledged acknowledgements in $rounds rounds"
+
+    round="after the last"
+    options=(--segment 4M -s 60000 -n 500 -t 2)
+    (run_writer "${options[@]}") >acks 2>errors || fail "exit $?: $(cat errors)"
+    check_volume 0
+    choose_victim
+    lose_segment
+    check_volume 4
+    grep -qE "segment $victim\b" check.out check.err ||
+        fail "segment $victim is lost and not named: $(cat check.out check.err)"
+    [ "$workload" != log ] || grep -qE "\blog bench\b" check.out || fail "the log is not named: $(cat check.out)"
+    echo "$workload: $kills kills, $acknowledged acknowledged, 0 missing; lost segment $victim is found and named"
+done

@@ -531,6 +531,45 @@ Test(lock, holds_through_a_link_and_a_relative_path, .init = place_make, .fini =
     cr_assert_eq(chdir("/"), 0);
 }
 
+/* A reader that asks for no lock sees what the writer writes, and keeps no writer away. */
+static void reader_beside_a_writer(const char *text)
+{
+    const ckb_target_options beside = {.read_only = true, .beside_writer = true};
+    ckb_target writer, reader;
+    volume_make(text, 65536, 1048576, false);
+    cr_assert_eq(ckb_target_open(text, NULL, &writer), CKB_OK, "%s", writer.error);
+    cr_assert_eq(ckb_target_open(text, &beside, &reader), CKB_OK, "%s", reader.error);
+    segment_write(&writer.medium, 1, 65536 - 4096, 4096, 1);
+    segment_expect(&reader.medium, 1, 65536 - 4096, 4096, 1);
+    target_close(&writer);
+    cr_assert_eq(open_elsewhere(text, false), CKB_OK);
+    target_close(&reader);
+}
+
+Test(lock, directory_can_be_read_beside_a_writer, .init = place_make, .fini = place_remove)
+{
+    reader_beside_a_writer(in_place("", "volume"));
+}
+
+Test(lock, image_can_be_read_beside_a_writer, .init = place_make, .fini = place_remove)
+{
+    reader_beside_a_writer(in_place("file:", "image:1M"));
+}
+
+Test(lock, device_can_be_read_beside_a_writer, .init = place_make, .fini = place_remove)
+{
+    loop l;
+    loop_make(&l, 1048576, 512);
+    reader_beside_a_writer(l.path);
+}
+
+Test(lock, only_a_reader_goes_without, .init = place_make, .fini = place_remove)
+{
+    const ckb_target_options beside = {.beside_writer = true};
+    volume_make(in_place("", "volume"), 65536, 1048576, false);
+    open_fails(in_place("", "volume"), &beside, CKB_INVALID, "only a reader can go without a lock");
+}
+
 static pthread_barrier_t race_start;
 
 static void *race_open(void *context)

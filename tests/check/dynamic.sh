@@ -35,19 +35,20 @@ part_race() {
     say "$(sed 's/^race: //' "$work/race")"
 }
 
+# For each workload. Long runs: KILL_ROUNDS=200 DEVICE_KILLS=100 (on each of two sector sizes).
 part_kill() {
     quiet make -s BUILD="$BUILD" "$BUILD/chunkbench"
-    tests/kill.sh "$BUILD/chunkbench" "${KILL_ROUNDS:-100}" >"$work/kill" || {
+    tests/kill.sh "$BUILD/chunkbench" "${KILL_ROUNDS:-60}" >"$work/kill" || {
         cat "$work/kill"
         return 1
     }
-    say "$(tail -n 1 "$work/kill")"
+    say "$(paste -sd ';' "$work/kill" | sed 's/;/; /g')"
 }
 
 part_devices() {
     local code=0
     quiet make -s BUILD="$BUILD" "$BUILD/chunkbench"
-    tests/devices.sh "$BUILD/chunkbench" "${DEVICE_STREAM:-1024}" >"$work/devices" || code=$?
+    tests/devices.sh "$BUILD/chunkbench" "${DEVICE_STREAM:-1024}" "${DEVICE_KILLS:-3}" >"$work/devices" || code=$?
     if [ $code = 77 ]; then
         skip "$(tail -n 1 "$work/devices")"
     elif [ $code != 0 ]; then
