@@ -1982,6 +1982,31 @@ typedef struct ckbi_walk {
     ckbi_record ahead; /* what looking ahead finds */
 } ckbi_walk;
 
+/* What a walk over a log's segment brings together. */
+typedef struct ckbi_scan {
+    uint64_t expected; /* index of the next entry; 0: damage is between */
+    uint64_t durable;  /* entries up to this index are durable, as entries behind them show */
+    uint64_t needed;   /* and of those this segment has all up to this one */
+    bool whole;
+} ckbi_scan;
+
+/* A log's segments in the order of their epochs, in v->pool. */
+typedef struct ckbi_chain {
+    ckbi_log_slot *slot;
+    uint32_t *segments;
+    uint32_t count;
+    uint64_t place; /* of the last one that was linked */
+} ckbi_chain;
+
+/* What one mount keeps in mind besides the volume. */
+typedef struct ckbi_mounting {
+    struct ckb_volume *volume;
+    ckbi_container *container; /* of the last record */
+    bool snapshot_complete;
+    uint64_t switched_to;
+    uint32_t next_serial; /* behind the highest that records name */
+} ckbi_mounting;
+
 struct ckb_volume {
     ckb_medium medium;
     ckb_probe_info header; /* what the headers of all segments say */
@@ -2014,10 +2039,11 @@ struct ckb_volume {
     uint64_t mount_epoch;   /* next_epoch as the journal had it at mount */
     uint64_t durable_epoch; /* segments of a lower epoch were durable at a clean unmount */
     ckbi_journal journal;
-    ckbi_journal snapshot; /* while the journal switches: the side that will take over */
-    bool journal_switch;   /* written by an earlier mount: the next fact goes to the other side */
-    bool unsettled;        /* what the mount found was perhaps never synced */
-    bool clean;            /* as it was found */
+    ckbi_journal snapshot;  /* while the journal switches: the side that will take over */
+    ckbi_journal extension; /* while a side goes on: its next segment */
+    bool journal_switch;    /* written by an earlier mount: the next fact goes to the other side */
+    bool unsettled;         /* what the mount found was perhaps never synced */
+    bool clean;             /* as it was found */
     bool sweep_needed;
     uint32_t sweep_partition, sweep_slot, sweep_serial;
 
@@ -2026,7 +2052,10 @@ struct ckb_volume {
 
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
+    ckbi_mounting mounting;
     ckbi_start start;
+    ckbi_scan scan;
+    ckbi_chain chain;
     ckb_probe_info probed[3];            /* of the two sides of the journal, and of the segment looked at */
     uint32_t refused;                    /* erases that answered NOSPACE in this preparation */
     ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
@@ -2199,8 +2228,9 @@ static CKBI_UNUSED bool ckbi_record_plausible(const uint8_t *header)
 }
 
 /* Decodes a header whose `header_bytes` are all in memory. False: not a valid record of this place. */
-static CKBI_UNUSED bool ckbi_record_decode(const ckb_geometry *g, uint32_t segment_seed, uint64_t offset,
-                                           const uint8_t *header, ckbi_record *record)
+static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, uint32_t segment_seed,
+                                                         uint64_t offset, const uint8_t *header,
+                                                         ckbi_record *record)
 {
     uint16_t header_bytes = ckbi_get16(header + 6);
     uint32_t state = ckbi_seed(segment_seed, offset, CKBI_SEED_HEADER);
@@ -2351,7 +2381,8 @@ static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segme
 }
 
 /* Checks a record's payload. CKB_CORRUPT: it does not verify. */
-static CKBI_UNUSED int ckbi_source_verify(ckbi_source *s, uint32_t segment_seed, const ckbi_record *r)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t segment_seed,
+                                                        const ckbi_record *r)
 {
     if (r->type == CKBI_RECORD_END || r->payload_bytes == 0)
         return CKB_OK;
@@ -2962,16 +2993,17 @@ static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uin
 /* Goes on in the next segment of the same side. CKB_NOSPACE: there is none, nothing happened. */
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_extend(ckb_volume *v, ckbi_journal *j)
 {
-    ckbi_journal next = *j;
+    ckbi_journal *next = &v->extension;
+    *next = *j;
     if (j->segment + 2 >= 2 * v->header.journal_span)
         return CKB_NOSPACE;
-    int status = ckbi_journal_begin(v, &next, j->segment + 2);
+    int status = ckbi_journal_begin(v, next, j->segment + 2);
     if (status == CKB_OK)
-        status = ckbi_medium_sync(v, next.segment);
+        status = ckbi_medium_sync(v, next->segment);
     if (status == CKB_OK)
         status = ckbi_next_write(v, j, j->epoch);
     if (status == CKB_OK)
-        *j = next;
+        *j = *next;
     return status;
 }
 
@@ -3482,15 +3514,6 @@ static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot 
 
 /* ---------------------------------------------------------------------------------------------- >>mount
  * Journal -> segments and containers; summaries or records -> index. Reads only. */
-
-/* What one mount keeps in mind besides the volume. */
-typedef struct ckbi_mounting {
-    ckb_volume *volume;
-    ckbi_container *container; /* of the last record */
-    bool snapshot_complete;
-    uint64_t switched_to;
-    uint32_t next_serial; /* behind the highest that records name */
-} ckbi_mounting;
 
 static CKBI_UNUSED int ckbi_mount_error(ckbi_mounting *m, int status, int topic, uint32_t segment,
                                         uint64_t offset, uint64_t expected, uint64_t found)
@@ -4135,14 +4158,6 @@ static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t seg
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
-/* What a walk over a log's segment brings together. */
-typedef struct ckbi_scan {
-    uint64_t expected; /* index of the next entry; 0: damage is between */
-    uint64_t durable;  /* entries up to this index are durable, as entries behind them show */
-    uint64_t needed;   /* and of those this segment has all up to this one */
-    bool whole;
-} ckbi_scan;
-
 static CKBI_UNUSED void ckbi_mount_entry(ckb_volume *v, ckbi_scan *scan, uint32_t segment)
 {
     const ckbi_record *r = &v->walk.record;
@@ -4229,14 +4244,6 @@ static CKBI_UNUSED int ckbi_mount_last_index(ckbi_mounting *m, uint32_t segment,
     return status;
 }
 
-/* A log's segments in the order of their epochs, in v->pool. */
-typedef struct ckbi_chain {
-    ckbi_log_slot *slot;
-    uint32_t *segments;
-    uint32_t count;
-    uint64_t place; /* of the last one that was linked */
-} ckbi_chain;
-
 static CKBI_UNUSED bool ckbi_extent_is_known(const ckbi_segment *s)
 {
     return s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
@@ -4247,14 +4254,15 @@ static CKBI_UNUSED bool ckbi_extent_is_known(const ckbi_segment *s)
 static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, const ckbi_chain *c)
 {
     ckb_volume *v = m->volume;
-    ckbi_scan scan = {0, 0, 0, false};
+    ckbi_scan *scan = &v->scan;
     uint64_t behind = UINT64_MAX;
     int status = CKB_OK;
+    ckbi_fill(scan, 0, sizeof(*scan));
     for (uint32_t i = c->count; i-- > 0 && status == CKB_OK;) {
         ckbi_segment *s = &v->segments[c->segments[i]];
-        scan.needed = ckbi_min(scan.durable, behind - 1);
+        scan->needed = ckbi_min(scan->durable, behind - 1);
         if (!ckbi_extent_is_known(s))
-            status = ckbi_mount_log_end(m, c->segments[i], &scan);
+            status = ckbi_mount_log_end(m, c->segments[i], scan);
         s->live = s->end;
         behind = s->first;
     }
@@ -4356,8 +4364,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain
     slot->place = c->place;
     status = ckbi_mount_last_index(m, slot->newest, &last);
     if (status == CKB_CORRUPT) {
-        ckbi_scan scan = {0, 0, 0, false};
-        status = ckbi_mount_entries(m, slot->newest, &scan);
+        v->scan.whole = false;
+        status = ckbi_mount_entries(m, slot->newest, &v->scan);
         if (status == CKB_OK)
             status = ckbi_mount_last_index(m, slot->newest, &last);
     }
@@ -4417,7 +4425,7 @@ static CKBI_UNUSED int ckbi_mount_logs(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     uint32_t count = 0, unknown = 0;
-    ckbi_chain chain;
+    ckbi_chain *chain = &v->chain;
     int status = CKB_OK;
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++)
         unknown += v->segments[i].log == CKBI_LOG_UNKNOWN;
@@ -4428,17 +4436,17 @@ static CKBI_UNUSED int ckbi_mount_logs(ckbi_mounting *m)
             v->pool[count++] = i;
     ckbi_chain_sort(v, v->pool, count);
     for (uint32_t i = 0; i < v->config.max_logs && status == CKB_OK; i++) {
-        ckbi_fill(&chain, 0, sizeof(chain));
-        chain.slot = &v->logs[i];
+        ckbi_fill(chain, 0, sizeof(*chain));
+        chain->slot = &v->logs[i];
         if (v->logs[i].serial == 0)
             continue;
-        chain.segments = v->pool;
+        chain->segments = v->pool;
         for (uint32_t n = 0; n < count; n++) {
-            chain.segments += chain.count == 0 && v->segments[v->pool[n]].log != chain.slot->serial;
-            chain.count += v->segments[v->pool[n]].log == chain.slot->serial;
+            chain->segments += chain->count == 0 && v->segments[v->pool[n]].log != chain->slot->serial;
+            chain->count += v->segments[v->pool[n]].log == chain->slot->serial;
         }
-        status = ckbi_mount_log(m, &chain);
-        ckbi_mount_log_lost(v, chain.slot);
+        status = ckbi_mount_log(m, chain);
+        ckbi_mount_log_lost(v, chain->slot);
     }
     return status;
 }
@@ -6162,7 +6170,7 @@ static CKBI_UNUSED int ckbi_append_make_room(ckb_writer *w, ckbi_append *a, uint
 }
 
 /* One attempt. CKB_BUSY and CKB_EXISTS are for the caller to resolve. */
-static CKBI_UNUSED int ckbi_append_try(ckb_writer *w, ckbi_append *a)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_try(ckb_writer *w, ckbi_append *a)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
     uint64_t total = ckbi_record_room(g, a->length, false);
@@ -7881,10 +7889,8 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->writers, 0, v->writer_places * sizeof(v->writers[0]));
-    ckbi_mounting m;
-    ckbi_fill(&m, 0, sizeof(m));
-    m.volume = v;
-    int status = ckbi_mount_all(&m);
+    v->mounting.volume = v;
+    int status = ckbi_mount_all(&v->mounting);
     if (status != CKB_OK) {
         if (fault)
             *fault = v->last_fault;
