@@ -137,13 +137,12 @@
  *    4 DELETE   as CHUNK, without payload: the chunk's version from here on is "deleted".
  *    5 SUMMARY  what the records since the summary before it were. 20: place of that summary, 0 none. Entries of
  *               28 bytes: serial 4, chunk 4, block 8, version 4 (top bit: deleted), place 4, payload bytes 4.
- *    6 SEAL     in the last write unit, only in segments of 64 or more units. 20: end of the records; 24: place
- *               of the last summary, or of a log's last entry, 4. Written after the segment was synced: whoever finds it knows that all
- *               is there.
+ *    6 SEAL     in the last write unit, or the last 32 bytes where units are smaller; only in segments of 64 or
+ *               more units. 20: end of the records; 24: place of the last summary, or of a log's last entry, 4.
+ *               Written after the segment was synced: whoever finds it knows that all is there.
  *    7 FACTS    journal: facts of 24 bytes, see below.
- *    8 NEXT     journal: where it goes on. 24: epoch 8: in the last write unit that of the other side, which took
- *               over; in the unit before it, on sides of several segments, that of this one, which continues it.
- *
+ *    8 NEXT     journal: where it goes on. 24: epoch 8: in the place of a SEAL that of the other side, which took
+ *               over; as much before it, on sides of several segments, that of this one, which continues it.
  *    9 ENTRY    20: how many entries before this one were not durable when it was written (0xFFFFFFFF: so many
  *               or more). 24: index 8, term 8. That is a durable mark that reaches over segments.
  *
@@ -209,10 +208,12 @@
  *   L1  log segments that name each other               read in order; the first index is the journal's
  *   L2  log segment of a deleted log, or void           freed
  *   L3  a log segment ends before the next one says,    torn: cut there and counted; the segments behind it are
- *       and nothing shows that it was durable           free again
- *   L4  the same, and entries behind it show that       damage: the missing indexes, and the place
- *       it was durable
- *   L5  the named predecessor is not there              damage: the missing indexes, and its number and epoch
+ *       or is not there, and nothing shows that it      free again
+ *       was durable
+ *   L4  it ends before the next one says, and entries   damage: the first missing index, and the place
+ *       behind show that it was durable
+ *   L5  the named predecessor is not there, and was     damage: the missing indexes, and its epoch
+ *       durable
  *   L6  a lost segment is newer than the log's newest   damage: opening says CORRUPT, unless for salvage
  *   L7  two segments claim one place in a log           damage: the newer counts, the other is set aside
  *   L8  START does not verify, entries do               damage; the successor tells whose it is, or else as L6
@@ -1995,7 +1996,8 @@ typedef struct ckbi_chain {
     ckbi_log_slot *slot;
     uint32_t *segments;
     uint32_t count;
-    uint64_t place; /* of the last one that was linked */
+    uint64_t place;   /* of the last one that was linked */
+    uint64_t durable; /* entries up to this index are durable, as what is behind them shows */
 } ckbi_chain;
 
 /* What one mount keeps in mind besides the volume. */
@@ -2130,9 +2132,15 @@ static CKBI_UNUSED bool ckbi_has_seal(const ckb_geometry *g)
     return g->segment_bytes / g->write_unit >= 64;
 }
 
+/* What SEAL, and NEXT likewise, takes at the end of a segment: a write unit, or several small ones. */
+static CKBI_UNUSED uint32_t ckbi_last_bytes(const ckb_geometry *g)
+{
+    return (uint32_t)ckbi_align_up(CKBI_RECORD_SEAL_BYTES, g->write_unit);
+}
+
 static CKBI_UNUSED uint64_t ckbi_data_limit(const ckb_geometry *g)
 {
-    return g->segment_bytes - (ckbi_has_seal(g) ? g->write_unit : 0);
+    return g->segment_bytes - (ckbi_has_seal(g) ? ckbi_last_bytes(g) : 0);
 }
 
 static CKBI_UNUSED uint32_t ckbi_window_count(uint64_t payload_bytes)
@@ -2776,7 +2784,7 @@ static CKBI_UNUSED size_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t 
  * again when a power cut took the other. */
 static CKBI_UNUSED uint64_t ckbi_journal_limit(const ckb_geometry *g, uint32_t span)
 {
-    return g->segment_bytes - (span > 1 ? 2 : 1) * (uint64_t)g->write_unit;
+    return g->segment_bytes - (span > 1 ? 2 : 1) * (uint64_t)ckbi_last_bytes(g);
 }
 
 /* Facts of a snapshot that one journal segment holds, written in batches of a buffer. */
@@ -2979,14 +2987,14 @@ static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32
 /* Says behind the facts of a journal segment, all of which are durable, where the journal goes on. */
 static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
-    uint32_t unit = v->medium.geometry.write_unit;
-    uint64_t offset = v->medium.geometry.segment_bytes - (epoch == j->epoch ? 2 : 1) * (uint64_t)unit;
-    ckbi_fill(v->io_buffer, 0, unit);
+    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
+    uint64_t offset = v->medium.geometry.segment_bytes - (epoch == j->epoch ? 2 : 1) * (uint64_t)bytes;
+    ckbi_fill(v->io_buffer, 0, bytes);
     ckbi_record_begin(v->io_buffer, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0,
                       (uint32_t)(j->end / CKBI_UNIT), 0);
     ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
     ckbi_record_seal(v->io_buffer, j->seed, offset);
-    int status = ckbi_medium_write(v, j->segment, offset, v->io_buffer, unit);
+    int status = ckbi_medium_write(v, j->segment, offset, v->io_buffer, bytes);
     return status == CKB_OK ? ckbi_medium_sync(v, j->segment) : status;
 }
 
@@ -3703,7 +3711,8 @@ static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, ckb_volume *v, uint8
         w->stop = w->known = (uint64_t)w->record.durable * CKBI_UNIT;
         w->whole = true;
     } else if (status == CKB_OK) {
-        status = ckbi_journal_next(&w->source, w->seed, g->segment_bytes - g->write_unit, &w->record, next);
+        status =
+            ckbi_journal_next(&w->source, w->seed, g->segment_bytes - ckbi_last_bytes(g), &w->record, next);
     }
     w->source.ahead = true;
     return status;
@@ -4000,13 +4009,14 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     source->ahead = false;
     int status = ckbi_source_record(source, ckbi_segment_seed(v, segment, s->epoch),
-                                    g->segment_bytes - g->write_unit, r);
+                                    g->segment_bytes - ckbi_last_bytes(g), r);
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_SEAL))
         return CKB_OK;
     if (status == CKB_OK)
         status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON, 8, &at);
     if (status != CKB_OK)
-        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - g->write_unit, 0, 0);
+        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - ckbi_last_bytes(g), 0,
+                                0);
     if (ckbi_extent_valid(g, CKBI_EXTENT_FULL, r->aux, ckbi_get32(at))) {
         s->end = r->aux;
         s->summary = ckbi_get32(at);
@@ -4132,6 +4142,8 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
     const ckbi_log_slot *slot = ckbi_log_by_serial(v, start->serial);
     s->first = start->first;
     s->live = 0;
+    if (s->end == 0) /* nobody reads a void one, but it ends somewhere all the same */
+        s->end = (uint32_t)(ckbi_data_start(&v->medium.geometry) / CKBI_UNIT);
     if (slot && s->epoch >= slot->first_epoch) {
         s->log = start->serial;
         s->live = 1; /* as much as it holds, once that is known */
@@ -4143,6 +4155,9 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
         s->live = 1;
         if (start->serial != CKBI_LOG_UNKNOWN)
             m->next_serial = (uint32_t)ckbi_max(m->next_serial, start->serial + 1);
+    } else if (s->state == CKBI_SEGMENT_PARKED) {
+        s->state = CKBI_SEGMENT_FULL; /* void, and nothing that a writer of chunks may continue */
+        s->extent = CKBI_EXTENT_FULL;
     }
     return CKB_OK;
 }
@@ -4251,7 +4266,7 @@ static CKBI_UNUSED bool ckbi_extent_is_known(const ckbi_segment *s)
 
 /* Reads the segments of which nobody knows where they end, newest first: an entry that shows all of the
  * segment before its own to be durable makes damage there what it is. */
-static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, const ckbi_chain *c)
+static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, ckbi_chain *c)
 {
     ckb_volume *v = m->volume;
     ckbi_scan *scan = &v->scan;
@@ -4263,9 +4278,12 @@ static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, const ckbi_chain *c
         scan->needed = ckbi_min(scan->durable, behind - 1);
         if (!ckbi_extent_is_known(s))
             status = ckbi_mount_log_end(m, c->segments[i], scan);
+        else
+            c->durable = ckbi_max(c->durable, s->first - 1); /* segments are made durable in their order */
         s->live = s->end;
         behind = s->first;
     }
+    c->durable = ckbi_max(c->durable, scan->durable);
     return status;
 }
 
@@ -4286,7 +4304,8 @@ static CKBI_UNUSED void ckbi_mount_log_drop(ckbi_mounting *m, ckbi_chain *c, uin
     c->count = n;
 }
 
-/* Holds a segment against the one before it, by v->start. False: that one is torn, and this one goes. */
+/* Holds a segment against the one before it, by v->start. False: that one is torn, or was never written, and
+ * nothing shows that it was durable: this one goes. */
 static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uint32_t n)
 {
     ckb_volume *v = m->volume;
@@ -4311,6 +4330,8 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
     uint64_t from = c->slot->first;
     if (b && ckbi_mount_last_index(m, before, &from) == CKB_OK)
         from = ckbi_max(from + 1, c->slot->first);
+    if (c->durable < from)
+        return false;
     ckbi_entry_damage(v, CKB_TOPIC_LOG_HOLE, segment, 0, start->epoch, from, s->first - 1);
     return true;
 }
@@ -4874,13 +4895,13 @@ static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, siz
 
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
 {
-    uint32_t unit = v->medium.geometry.write_unit;
-    uint64_t offset = v->medium.geometry.segment_bytes - unit;
-    ckbi_fill(unit_buffer, 0, unit);
+    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
+    uint64_t offset = v->medium.geometry.segment_bytes - bytes;
+    ckbi_fill(unit_buffer, 0, bytes);
     ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
     ckbi_put32(unit_buffer + CKBI_RECORD_COMMON, d->summary);
     ckbi_record_seal(unit_buffer, d->seed, offset);
-    return ckbi_medium_write(v, d->segment, offset, unit_buffer, unit);
+    return ckbi_medium_write(v, d->segment, offset, unit_buffer, bytes);
 }
 
 /* Syncs the oldest full segment, unless another sync covered it, and marks it with its SEAL: whoever
@@ -7011,6 +7032,10 @@ static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entrie
             return CKB_TOOBIG;
         *room += ckbi_entry_room(g, e->length, ckbi_entry_is_large(&log->writer, e->length));
     }
+    /* Buffers that fill up on the way end with padding; of two successive ones at most one is half empty. */
+    uint64_t buffers = 2 * *room / (log->writer.buffer_bytes - CKBI_RECORD_COMMON) + 2;
+    if (count > 1)
+        *room += buffers * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
     return *room > ckbi_entry_max(g) + CKBI_RECORD_ENTRY_BYTES + g->write_unit + CKBI_UNIT ? CKB_TOOBIG
                                                                                            : CKB_OK;
 }
