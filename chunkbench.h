@@ -740,7 +740,7 @@ CKB_API int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t
                            uint64_t *index);
 
 /* Appends `count` entries under successive indexes, all or none; `*first` (may be null) is that of the first.
- * They must fit one segment together: CKB_TOOBIG otherwise. Everything else as ckb_log_append. After a crash
+ * They must fit one segment together, with the padding of the buffers that they fill: CKB_TOOBIG otherwise. Everything else as ckb_log_append. After a crash
  * any prefix of them may be there, unless they were durable. */
 CKB_API int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, size_t count, unsigned flags,
                                 uint64_t *first);
@@ -1986,6 +1986,7 @@ typedef struct ckbi_walk {
 /* What a walk over a log's segment brings together. */
 typedef struct ckbi_scan {
     uint64_t expected; /* index of the next entry; 0: damage is between */
+    uint64_t first;    /* of the log: a purge of entries that did not last may leave a gap below it */
     uint64_t durable;  /* entries up to this index are durable, as entries behind them show */
     uint64_t needed;   /* and of those this segment has all up to this one */
     bool whole;
@@ -3584,6 +3585,7 @@ static CKBI_UNUSED int ckbi_mount_log_first(ckbi_mounting *m, const ckbi_fact *f
         return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, m->volume->journal.segment, 0, 0, fact->a);
     slot->first = fact->b;
     slot->first_epoch = fact->c;
+    slot->newest_epoch = ckbi_max(slot->first_epoch, 1) - 1;
     return CKB_OK;
 }
 
@@ -4173,12 +4175,18 @@ static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t seg
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
+/* May an entry have this index? */
+static CKBI_UNUSED bool ckbi_entry_follows(uint64_t expected, uint64_t index, uint64_t first)
+{
+    return expected == 0 || index == expected || (index > expected && index <= first);
+}
+
 static CKBI_UNUSED void ckbi_mount_entry(ckb_volume *v, ckbi_scan *scan, uint32_t segment)
 {
     const ckbi_record *r = &v->walk.record;
     if (v->walk.payload_bad)
         ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, r->block, 0, r->payload_bytes);
-    if (scan->expected != 0 && r->block != scan->expected)
+    if (!ckbi_entry_follows(scan->expected, r->block, scan->first))
         ckbi_entry_damage(v, CKB_TOPIC_ENTRY_ORDER, segment, r->offset, r->block, scan->expected, r->block);
     scan->expected = r->block + 1;
     v->segments[segment].summary = (uint32_t)(r->offset / CKBI_UNIT);
@@ -4222,7 +4230,7 @@ static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ck
     scan->whole = false;
     v->mount_scanned++;
     int status = ckbi_mount_entries(m, segment, scan);
-    if (status == CKB_OK && scan->expected != 0 && scan->expected <= scan->needed) {
+    if (status == CKB_OK && scan->expected != 0 && ckbi_max(scan->expected, scan->first) <= scan->needed) {
         scan->whole = true;
         return ckbi_mount_entries(m, segment, scan);
     }
@@ -4273,6 +4281,7 @@ static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, ckbi_chain *c)
     uint64_t behind = UINT64_MAX;
     int status = CKB_OK;
     ckbi_fill(scan, 0, sizeof(*scan));
+    scan->first = c->slot->first;
     for (uint32_t i = c->count; i-- > 0 && status == CKB_OK;) {
         ckbi_segment *s = &v->segments[c->segments[i]];
         scan->needed = ckbi_min(scan->durable, behind - 1);
@@ -7019,10 +7028,13 @@ static CKBI_UNUSED int ckbi_put_entry(ckb_writer *w, const ckb_entry_data *e, bo
     return CKB_OK;
 }
 
-/* May these entries be appended? `*room` is what they need in a segment. */
+/* May these entries be appended? `*room` is what they need in a segment at most: several may end a buffer
+ * on the way, which is padded then, and somebody's commit may do so as often. */
 static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count, uint64_t *room)
 {
     const ckb_geometry *g = &log->volume->medium.geometry;
+    const ckb_writer *w = &log->writer;
+    uint64_t fill = w->buffer_bytes, ends = 1;
     *room = 0;
     for (size_t i = 0; i < count; i++) {
         const ckb_entry_data *e = &entries[i];
@@ -7030,12 +7042,15 @@ static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entrie
             return CKB_INVALID;
         if (e->length > log->entry_max)
             return CKB_TOOBIG;
-        *room += ckbi_entry_room(g, e->length, ckbi_entry_is_large(&log->writer, e->length));
+        bool large = ckbi_entry_is_large(w, e->length);
+        uint64_t total = ckbi_entry_room(g, e->length, large);
+        bool end = large || fill + total + CKBI_RECORD_COMMON > w->buffer_bytes;
+        fill = large ? g->write_unit : end ? total : fill + total;
+        ends += end;
+        *room += total;
     }
-    /* Buffers that fill up on the way end with padding; of two successive ones at most one is half empty. */
-    uint64_t buffers = 2 * *room / (log->writer.buffer_bytes - CKBI_RECORD_COMMON) + 2;
     if (count > 1)
-        *room += buffers * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
+        *room += 2 * ends * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
     return *room > ckbi_entry_max(g) + CKBI_RECORD_ENTRY_BYTES + g->write_unit + CKBI_UNIT ? CKB_TOOBIG
                                                                                            : CKB_OK;
 }
@@ -7052,8 +7067,7 @@ static CKBI_UNUSED int ckbi_log_put_all(ckb_log *log, const ckb_entry_data *entr
     for (size_t i = 0; i < count && status == CKB_OK; i++) {
         bool large = ckbi_entry_is_large(w, entries[i].length);
         uint64_t total = ckbi_entry_room(g, entries[i].length, large);
-        room -= total;
-        w->promised = room;
+        w->promised = i == 0 ? room - total : 0;
         status = ckbi_writer_room(w, total, large, false);
         w->promised = 0;
         if (status == CKB_OK) {
@@ -7207,6 +7221,8 @@ static CKBI_UNUSED int ckbi_log_plan_cut(ckb_log *log, uint64_t last_kept, ckbi_
 {
     ckb_volume *v = log->volume;
     ckbi_fill(cut, 0, sizeof(*cut));
+    if (last_kept < log->slot->first)
+        return CKB_OK; /* all goes; what is below the first may not be there any more */
     while (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first <= last_kept)
         cut->keep++;
     if (cut->keep == 0 ||
@@ -8177,14 +8193,15 @@ static CKBI_UNUSED bool ckbi_check_is_live(ckbi_checking *k, const ckbi_record *
     return live && !(place.slot.version & CKBI_TOMBSTONE);
 }
 
-/* Names the log of a segment in the finding. False: its entries do not count. */
-static CKBI_UNUSED bool ckbi_check_log(ckbi_checking *k, uint32_t segment, uint64_t index)
+/* Names the log of a segment in the finding, and gives its first index. False: the entry does not count. */
+static CKBI_UNUSED bool ckbi_check_log(ckbi_checking *k, uint32_t segment, uint64_t index, uint64_t *first)
 {
     ckb_volume *v = k->volume;
     CKB_MUTEX_LOCK(&v->lock);
     const ckbi_segment *s = &v->segments[segment];
     const ckbi_log_slot *slot = s->log ? ckbi_log_by_serial(v, s->log) : NULL;
     bool counts = slot && CKBI_LOAD(&s->live) + (s->state == CKBI_SEGMENT_OPEN) != 0 && index >= slot->first;
+    *first = slot ? slot->first : 1;
     ckbi_fill(k->finding->log, 0, sizeof(k->finding->log));
     if (counts)
         ckbi_copy(k->finding->log, slot->name, CKB_LOG_NAME_BYTES);
@@ -8195,12 +8212,11 @@ static CKBI_UNUSED bool ckbi_check_log(ckbi_checking *k, uint32_t segment, uint6
 static CKBI_UNUSED void ckbi_check_entry(ckbi_checking *k, const ckbi_walk *walk, uint32_t segment)
 {
     const ckbi_record *r = &walk->record;
-    bool follows = k->entry_expected == 0 || k->entry_expected == r->block;
-    uint64_t expected = k->entry_expected;
+    uint64_t expected = k->entry_expected, first;
     k->entry_expected = r->block + 1;
-    if (!ckbi_check_log(k, segment, r->block))
+    if (!ckbi_check_log(k, segment, r->block, &first))
         return;
-    if (follows && !walk->payload_bad) {
+    if (ckbi_entry_follows(expected, r->block, first) && !walk->payload_bad) {
         k->report->entries++;
         k->report->entry_bytes += r->payload_bytes;
         return;
@@ -8241,15 +8257,13 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
         ckbi_source_get(&walk->source, walk->record.offset, CKBI_RECORD_LOG_START_BYTES, &h) != CKB_OK)
         return;
     uint32_t named = ckbi_get32(h + 40);
-    uint64_t named_epoch = ckbi_get64(h + 48), first = ckbi_get64(h + 56);
+    uint64_t named_epoch = ckbi_get64(h + 48), first = ckbi_get64(h + 56), from;
     k->entry_expected = first;
-    if (!ckbi_check_log(k, segment, first - 1))
+    if (!ckbi_check_log(k, segment, first - 1, &from))
         return;
     CKB_MUTEX_LOCK(&v->lock);
-    const ckbi_log_slot *slot = ckbi_log_by_serial(v, v->segments[segment].log);
     uint32_t before = v->segments[segment].previous;
     bool linked = before == named && before != CKB_NO_SEGMENT && v->segments[before].epoch == named_epoch;
-    uint64_t from = slot ? slot->first : 1;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (linked)
         return;
@@ -8325,9 +8339,9 @@ static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, ui
 /* Names the live chunks whose records lie in a damaged range: the index still knows them from a summary. */
 static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, const ckbi_record *hole)
 {
-    uint64_t cursor = 0;
+    uint64_t cursor = 0, first;
     ckb_chunk_info info;
-    if (CKBI_HAS_LOG && k->entry_expected != 0 && ckbi_check_log(k, segment, k->entry_expected)) {
+    if (CKBI_HAS_LOG && k->entry_expected != 0 && ckbi_check_log(k, segment, k->entry_expected, &first)) {
         k->report->entries_bad++;
         k->index = k->entry_expected;
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY, segment, hole->offset, 0, hole->end - hole->offset);
