@@ -349,6 +349,11 @@ static int options_check(ckb_target *target, const ckb_target_options *options)
         ckb_os_text(target->error, CKB_ERROR_BYTES, "only a reader can go without a lock");
         return CKB_INVALID;
     }
+    if (options->prepare != CKB_PREPARE_STANDARD && target->kind != CKB_TARGET_DIRECTORY) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES,
+                    "only a directory has a choice how a segment gets its space");
+        return CKB_INVALID;
+    }
     if (options->destroy && !options->create) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "destroy is only for a target that is made");
         return CKB_INVALID;
