@@ -918,7 +918,9 @@ typedef enum ckb_option_kind {
     CKB_OPTION_SIZE,     /* digits and K, M, G or T (powers of 1024) */
     CKB_OPTION_DURATION, /* digits, perhaps a fraction, and ns, us, ms, s, m or h */
     CKB_OPTION_RATE,     /* digits, perhaps a fraction: per second, kept in thousandths */
+    CKB_OPTION_SPAN,     /* a size, or two with a dash between them: any size from one to the other */
     CKB_OPTION_CHOICE,   /* one of `choices`; where max is not 0 a count is also allowed */
+    CKB_OPTION_POLICY,   /* one of `choices`, a count, or a duration */
     CKB_OPTION_TEXT
 } ckb_option_kind;
 
@@ -939,8 +941,10 @@ typedef struct ckb_option {
 typedef struct ckb_option_value {
     bool given;                           /* on the command line */
     uint32_t count;                       /* how many values; 0: none, not even a default */
-    uint64_t number[CKB_OPTION_LIST_MAX]; /* flag: 1; choice: its place among the choices */
+    uint64_t number[CKB_OPTION_LIST_MAX]; /* flag: 1; choice: its place among the choices; span: its begin */
+    uint64_t last[CKB_OPTION_LIST_MAX];   /* span: its end, which belongs to it */
     bool chosen[CKB_OPTION_LIST_MAX];     /* with choices: number is a place, not a count */
+    bool timed[CKB_OPTION_LIST_MAX];      /* policy: number is a duration in nanoseconds */
     const char *text;                     /* as typed, or the default */
 } ckb_option_value;
 
@@ -982,7 +986,15 @@ typedef struct ckb_bench_need {
     uint64_t max_chunks;
     uint32_t max_containers;
     uint32_t max_writers;
+    uint32_t max_logs;
     uint32_t prepare_ahead;
+    uint32_t segment_count; /* no more than these */
+    uint32_t prepare;       /* how a segment gets its space: 1 no space, 2 reserved, 3 zeros are written; a
+                               target without that choice refuses one */
+    bool renew;             /* nothing that an earlier run made is used again, where that can be had */
+    /* Puts another medium, which measures, over the target's before it is mounted. */
+    void (*wrap)(void *context, ckb_medium *medium);
+    void *wrap_context;
 } ckb_bench_need;
 
 /* Makes volumes for runs. One is open at a time. `fault` is filled on failure where it applies. */
@@ -1006,6 +1018,36 @@ typedef struct ckb_pair {
     const char *key, *value;
 } ckb_pair;
 
+/* What an operating system counts of a disk, in the order of Linux's iostats.rst. */
+typedef enum ckb_disk_counter {
+    CKB_DISK_READS,
+    CKB_DISK_READ_MERGES,
+    CKB_DISK_READ_SECTORS, /* of 512 bytes */
+    CKB_DISK_READ_MS,      /* summed over the requests */
+    CKB_DISK_WRITES,
+    CKB_DISK_WRITE_MERGES,
+    CKB_DISK_WRITE_SECTORS,
+    CKB_DISK_WRITE_MS,
+    CKB_DISK_IN_FLIGHT,
+    CKB_DISK_BUSY_MS,     /* with at least one request in flight */
+    CKB_DISK_WEIGHTED_MS, /* in flight, summed over the requests */
+    CKB_DISK_COUNTER_COUNT
+} ckb_disk_counter;
+
+#define CKB_DISK_TEXT_BYTES 32
+
+/* What happened between two readings: the columns of iostat -x, as sysstat computes them. */
+typedef struct ckb_disk_use {
+    char name[CKB_DISK_TEXT_BYTES]; /* "": nothing was counted */
+    double read_merges_per_s, write_merges_per_s, reads_per_s, writes_per_s, read_mib_per_s, write_mib_per_s;
+    double request_sectors, queue_length, wait_ms, read_wait_ms, write_wait_ms, service_ms, busy_percent;
+} ckb_disk_use;
+
+/* Counters may have gone round at 2^32. `use->name` is left to the caller. */
+CKB_API void ckb_disk_use_of(const uint64_t before[CKB_DISK_COUNTER_COUNT],
+                             const uint64_t after[CKB_DISK_COUNTER_COUNT], uint64_t elapsed_ns,
+                             ckb_disk_use *use);
+
 /* The host of a run. Only now_ns and target are required. */
 typedef struct ckb_bench_host {
     void *context;
@@ -1018,6 +1060,9 @@ typedef struct ckb_bench_host {
     void (*progress)(void *context, const ckb_progress *progress); /* at most once a second */
     /* One operation is durable. From any worker thread; non-zero ends the run. */
     int (*acknowledge)(void *context, const ckb_chunk_id *id, uint32_t length, uint32_t crc32c);
+    int (*acknowledge_entry)(void *context, uint64_t index, uint32_t length, uint32_t crc32c);
+    /* Reads the counters of the disk below the target. False, or null: nobody counts. */
+    bool (*disk)(void *context, char name[CKB_DISK_TEXT_BYTES], uint64_t counters[CKB_DISK_COUNTER_COUNT]);
     const ckb_bench_target *target;
     const char *command_line;
     const ckb_pair *environment;
@@ -1055,17 +1100,42 @@ typedef struct ckb_stall {
     uint32_t thread;
 } ckb_stall;
 
+/* Calls of a medium: how many, and how long they took together. */
+typedef struct ckb_medium_use {
+    uint64_t writes, write_bytes, write_ns;
+    uint64_t syncs, sync_ns;
+    uint64_t erases, erase_ns;
+} ckb_medium_use;
+
+/* What only a log has. Latencies are until durable; with sync none until the append returned. */
+typedef struct ckb_log_result {
+    uint32_t ahead;
+    uint32_t prepare;                     /* as in ckb_bench_need */
+    uint64_t first, last;                 /* indexes that are kept in the end */
+    uint64_t rolls;                       /* segments begun */
+    uint64_t commits;                     /* syncs that made entries durable */
+    ckb_latency rolled, others;           /* of appends that began a segment, and of the rest */
+    ckb_latency queue_wait, device_wait;  /* of durable appends: their sum is the latency */
+    ckb_medium_use appends, commit_calls; /* of the medium, made by appending threads */
+    ckb_medium_use maintenance;           /* made beside them: preparing segments, purging */
+    uint64_t interval_ns;                 /* that the medium and the disk were watched, final sync included */
+    ckb_disk_use disk;
+} ckb_log_result;
+
 /* One row: where on the axes, and what was measured there. */
 typedef struct ckb_bench_result {
     uint32_t threads;
     uint32_t chunks_per_block;
-    uint64_t size_bytes;
+    uint64_t size_bytes;     /* the largest, where sizes vary */
+    uint64_t size_min_bytes; /* the smallest */
     uint64_t segment_bytes;
-    uint32_t sync; /* place among none, end, each; 3: every sync_every operations */
+    uint32_t sync; /* place among none, end, each; 3: every sync_every operations, 4: every sync_interval_ns */
     uint64_t sync_every;
+    uint64_t sync_interval_ns;
     uint64_t rate_limit_milli; /* thousandths per second; 0: closed loop */
     bool shared;
     bool raw;       /* the ceiling: plain sequential writing, one operation is size_bytes */
+    bool is_log;    /* entries of a log, not chunks: `log` has more */
     bool finished;  /* neither interrupted nor stopped by a failure */
     uint32_t round; /* of a sweep with rounds, from 1 */
     uint64_t operations, failures, bytes;
@@ -1082,6 +1152,7 @@ typedef struct ckb_bench_result {
     uint64_t stalls;
     uint32_t stall_count; /* listed ones: the longest, longest first */
     ckb_stall stall[CKB_STALLS_MAX];
+    ckb_log_result log;
 } ckb_bench_result;
 
 #define CKB_SWEEP_MAX CKB_OPTION_LIST_MAX
@@ -1104,22 +1175,63 @@ typedef struct ckb_qualify_answer {
     ckb_qualify_row rows[CKB_SWEEP_MAX];
 } ckb_qualify_answer;
 
-#define CKB_BENCH_MESSAGE_BYTES 320
+#define CKB_BENCH_MESSAGE_BYTES 480
+
+/* Durable appends to a log with segments of one size, over the rounds; [0] is with the fewer threads. */
+typedef struct ckb_segment_row {
+    uint64_t segment_bytes;
+    double rate_per_s[2]; /* medians, as all of these */
+    double of_best[2], of_best_low[2], of_best_high[2];
+    double entries_per_sync[2];
+    double roll_ns[2],
+        other_ns[2];        /* median latency of appends that began a segment (0: none did) and of others */
+    double disk_wait_ms[2]; /* 0: nobody counts */
+} ckb_segment_row;
+
+typedef struct ckb_segment_answer {
+    uint32_t rounds;
+    uint32_t row_count;
+    uint32_t answer; /* row: the smallest segments that come within 5 % of the best with either thread count */
+    uint32_t threads[2];
+    uint32_t thread_counts; /* 1 or 2 of these */
+    bool sure;
+    double confidence;
+    char sentence[CKB_BENCH_MESSAGE_BYTES];
+    char caution[CKB_BENCH_MESSAGE_BYTES]; /* "" when the answer is sure */
+    ckb_segment_row rows[CKB_SWEEP_MAX];
+} ckb_segment_answer;
+
+/* etcd's rule: 99 of 100 durable appends of one thread take less than this. */
+#define CKB_WAL_P99_NS UINT64_C(10000000)
+#define CKB_WAL_DURATION_NS UINT64_C(30000000000) /* least time of a measurement that is worth a verdict */
+
+typedef struct ckb_wal_answer {
+    bool pass;
+    uint64_t size_bytes, segment_bytes;
+    uint64_t measured_ns;
+    ckb_latency latency;
+    uint64_t slower_than_p999; /* samples: how much the p99.9 rests on */
+    bool sure;
+    char sentence[CKB_BENCH_MESSAGE_BYTES];
+    char caution[CKB_BENCH_MESSAGE_BYTES];
+} ckb_wal_answer;
 
 typedef struct ckb_bench_report {
     const ckb_bench_host *host;
     const ckb_workload *workload;
     const ckb_option_value *values;
     int status;  /* 0, or what ended the run early */
-    bool failed; /* operations failed or read back wrong */
+    bool failed; /* operations failed or read back wrong, or a verdict is no */
     bool interrupted;
     char message[CKB_BENCH_MESSAGE_BYTES];  /* about status or the first failure; "" when none */
     char sentence[CKB_BENCH_MESSAGE_BYTES]; /* the answer; "" when there is none */
     char caution[CKB_BENCH_MESSAGE_BYTES];  /* why the answer is not sure; "" when it is */
     ckb_bench_result *results;
     uint32_t result_count;
-    bool has_answer;
+    bool has_answer, has_segment_answer, has_wal_answer;
     ckb_qualify_answer answer;
+    ckb_segment_answer segment_answer;
+    ckb_wal_answer wal_answer;
 } ckb_bench_report;
 
 /* Bytes of memory that a run needs, any alignment. CKB_INVALID: the options do not go together or do not
@@ -1170,6 +1282,9 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #endif
 #if defined(CKB_READ_ONLY) && defined(CHUNKBENCH_BENCH)
 #error "chunkbench: CKB_READ_ONLY removes what CHUNKBENCH_BENCH measures"
+#endif
+#if defined(CKB_NO_LOG) && defined(CHUNKBENCH_BENCH)
+#error "chunkbench: CKB_NO_LOG removes what CHUNKBENCH_BENCH measures"
 #endif
 
 /* ---------------------------------------------------------------------------------------------- >>base
@@ -9070,6 +9185,17 @@ static void ckbi_out_exact(ckbi_out *out, uint64_t number, const ckbi_unit *unit
     ckbi_out_number(out, number);
 }
 
+static void ckbi_out_exact_size(ckbi_out *out, uint64_t size_bytes)
+{
+    ckbi_out_exact(out, size_bytes, ckbi_size_units, sizeof ckbi_size_units / sizeof ckbi_size_units[0]);
+}
+
+static void ckbi_out_exact_duration(ckbi_out *out, uint64_t duration_ns)
+{
+    ckbi_out_exact(out, duration_ns, ckbi_duration_units,
+                   sizeof ckbi_duration_units / sizeof ckbi_duration_units[0]);
+}
+
 static double ckbi_sqrt(double value)
 {
     double root = value > 1.0 ? value : 1.0;
@@ -9323,6 +9449,46 @@ CKB_DEF double ckb_meter_rates(ckb_meter *meter, uint64_t now_ns, double rates[3
     return (double)meter->count / (double)elapsed_ns * 1e9;
 }
 
+/* --------------------------------------------------------------------------------------------- >>disk
+ * The extended columns of iostat, by sysstat's formulas. Requests are reads and writes; discards and
+ * flushes are not among them. */
+
+/* What a counter grew by. Kernels of 32 bits let them go round. */
+static double ckbi_disk_grown(const uint64_t *before, const uint64_t *after, ckb_disk_counter counter)
+{
+    uint64_t grown = after[counter] - before[counter];
+    return (double)(after[counter] < before[counter] ? (uint32_t)grown : grown);
+}
+
+static double ckbi_quotient(double dividend, double divisor)
+{
+    return divisor > 0.0 ? dividend / divisor : 0.0;
+}
+
+CKB_DEF void ckb_disk_use_of(const uint64_t before[CKB_DISK_COUNTER_COUNT],
+                             const uint64_t after[CKB_DISK_COUNTER_COUNT], uint64_t elapsed_ns,
+                             ckb_disk_use *use)
+{
+    double grown[CKB_DISK_COUNTER_COUNT], requests, seconds = (double)elapsed_ns / 1e9;
+    for (int i = 0; i < CKB_DISK_COUNTER_COUNT; i++)
+        grown[i] = ckbi_disk_grown(before, after, (ckb_disk_counter)i);
+    requests = grown[CKB_DISK_READS] + grown[CKB_DISK_WRITES];
+    use->read_merges_per_s = ckbi_quotient(grown[CKB_DISK_READ_MERGES], seconds);
+    use->write_merges_per_s = ckbi_quotient(grown[CKB_DISK_WRITE_MERGES], seconds);
+    use->reads_per_s = ckbi_quotient(grown[CKB_DISK_READS], seconds);
+    use->writes_per_s = ckbi_quotient(grown[CKB_DISK_WRITES], seconds);
+    use->read_mib_per_s = ckbi_quotient(grown[CKB_DISK_READ_SECTORS] / 2048.0, seconds);
+    use->write_mib_per_s = ckbi_quotient(grown[CKB_DISK_WRITE_SECTORS] / 2048.0, seconds);
+    use->request_sectors =
+        ckbi_quotient(grown[CKB_DISK_READ_SECTORS] + grown[CKB_DISK_WRITE_SECTORS], requests);
+    use->queue_length = ckbi_quotient(grown[CKB_DISK_WEIGHTED_MS] / 1000.0, seconds);
+    use->wait_ms = ckbi_quotient(grown[CKB_DISK_READ_MS] + grown[CKB_DISK_WRITE_MS], requests);
+    use->read_wait_ms = ckbi_quotient(grown[CKB_DISK_READ_MS], grown[CKB_DISK_READS]);
+    use->write_wait_ms = ckbi_quotient(grown[CKB_DISK_WRITE_MS], grown[CKB_DISK_WRITES]);
+    use->service_ms = ckbi_quotient(grown[CKB_DISK_BUSY_MS], requests);
+    use->busy_percent = ckbi_quotient(grown[CKB_DISK_BUSY_MS] / 10.0, seconds);
+}
+
 /* --------------------------------------------------------------------------------------------- >>pattern
  * Incompressible content that can be made again from seed, thread and index. A pool of random words is
  * xored with a random word per 16 KiB of each chunk: inside a chunk nothing repeats, and no two chunks
@@ -9481,6 +9647,17 @@ static ckbi_parse ckbi_parse_size(ckbi_span span, uint64_t *number)
     return result;
 }
 
+/* "4K", or "64-4K": from the one to the other. */
+static ckbi_parse ckbi_parse_span(ckbi_span span, uint64_t *first, uint64_t *last)
+{
+    ckbi_span rest = span, head = ckbi_span_cut(&rest, '-');
+    ckbi_parse result = ckbi_parse_size(head, first);
+    *last = *first;
+    if (result == CKBI_PARSE_OK && head.bytes < span.bytes)
+        result = ckbi_parse_size(rest, last);
+    return result == CKBI_PARSE_OK && *last < *first ? CKBI_PARSE_BAD : result;
+}
+
 /* number * unit plus the fraction that follows a dot in *span. Digits below one are dropped. */
 static ckbi_parse ckbi_take_fraction(ckbi_span *span, uint64_t unit, uint64_t *fraction)
 {
@@ -9547,12 +9724,37 @@ static bool ckbi_find_choice(const char *choices, ckbi_span span, uint64_t *plac
     return false;
 }
 
-/* One value of any kind that has a number. */
-static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, uint64_t *number, bool *chosen)
+/* The bounds of a policy's durations: below the first no timer can be trusted, above the last it is none. */
+#define CKBI_POLICY_MIN_NS 10000
+#define CKBI_POLICY_MAX_NS UINT64_C(60000000000)
+
+/* One value of any kind that has a number. Spans are CKBI_PARSE_OK with both ends in bounds. */
+static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, ckb_option_value *value)
 {
+    uint64_t *number = &value->number[value->count], *last = &value->last[value->count];
+    bool *chosen = &value->chosen[value->count], *timed = &value->timed[value->count];
     ckbi_parse result;
-    *chosen = false;
+    *chosen = *timed = false;
+    *last = 0;
     switch (option->kind) {
+    case CKB_OPTION_SPAN:
+        result = ckbi_parse_span(span, number, last);
+        if (result == CKBI_PARSE_OK && *last > option->max)
+            return CKBI_PARSE_RANGE;
+        break;
+    case CKB_OPTION_POLICY:
+        *chosen = ckbi_find_choice(option->choices, span, number);
+        if (*chosen)
+            return CKBI_PARSE_OK;
+        result = ckbi_parse_duration(span, number);
+        *timed = result != CKBI_PARSE_BAD;
+        if (result == CKBI_PARSE_OK && (*number < CKBI_POLICY_MIN_NS || *number > CKBI_POLICY_MAX_NS))
+            return CKBI_PARSE_RANGE;
+        if (*timed)
+            return result;
+        result = ckbi_take_digits(&span, number);
+        result = span.bytes != 0 ? CKBI_PARSE_BAD : result;
+        break;
     case CKB_OPTION_SIZE:
         result = ckbi_parse_size(span, number);
         break;
@@ -9584,11 +9786,10 @@ static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, ui
 /* A number as the option would take it. */
 static void ckbi_out_option_number(ckbi_out *out, const ckb_option *option, uint64_t number)
 {
-    if (option->kind == CKB_OPTION_SIZE)
-        ckbi_out_exact(out, number, ckbi_size_units, sizeof ckbi_size_units / sizeof ckbi_size_units[0]);
+    if (option->kind == CKB_OPTION_SIZE || option->kind == CKB_OPTION_SPAN)
+        ckbi_out_exact_size(out, number);
     else if (option->kind == CKB_OPTION_DURATION)
-        ckbi_out_exact(out, number, ckbi_duration_units,
-                       sizeof ckbi_duration_units / sizeof ckbi_duration_units[0]);
+        ckbi_out_exact_duration(out, number);
     else if (option->kind == CKB_OPTION_RATE && number % 1000 != 0)
         ckbi_out_fixed(out, (double)number / 1000.0, 3);
     else
@@ -9597,12 +9798,13 @@ static void ckbi_out_option_number(ckbi_out *out, const ckb_option *option, uint
 
 static void ckbi_out_bounds(ckbi_out *out, const ckb_option *option)
 {
-    if (option->kind == CKB_OPTION_CHOICE) {
+    bool policy = option->kind == CKB_OPTION_POLICY;
+    if (option->kind == CKB_OPTION_CHOICE || policy) {
         ckbi_span rest = ckbi_span_of(option->choices);
         while (rest.bytes != 0) {
             ckbi_span choice = ckbi_span_cut(&rest, '|');
             ckbi_out_bytes(out, choice.text, choice.bytes);
-            ckbi_out_text(out, rest.bytes != 0 ? ", " : option->max != 0 ? " or " : "");
+            ckbi_out_text(out, rest.bytes != 0 || policy ? ", " : option->max != 0 ? " or " : "");
         }
         if (option->max == 0)
             return;
@@ -9616,6 +9818,12 @@ static void ckbi_out_bounds(ckbi_out *out, const ckb_option *option)
     ckbi_out_option_number(out, option, option->min);
     ckbi_out_text(out, " to ");
     ckbi_out_option_number(out, option, option->max);
+    if (!policy)
+        return;
+    ckbi_out_text(out, " or ");
+    ckbi_out_exact_duration(out, CKBI_POLICY_MIN_NS);
+    ckbi_out_text(out, " to ");
+    ckbi_out_exact_duration(out, CKBI_POLICY_MAX_NS);
 }
 
 /* Quotes what the user typed: at most 40 bytes, control characters as '?'. */
@@ -9632,11 +9840,14 @@ static const char *ckbi_kind_text(uint8_t kind)
     switch (kind) {
     case CKB_OPTION_SIZE:
         return " is not a size (digits, then K, M, G or T; ";
+    case CKB_OPTION_SPAN:
+        return " is neither a size (digits, then K, M, G or T) nor SMALLEST-LARGEST (";
     case CKB_OPTION_DURATION:
         return " is not a duration (digits, then ns, us, ms, s, m or h; ";
     case CKB_OPTION_RATE:
         return " is not a rate (per second; ";
     case CKB_OPTION_CHOICE:
+    case CKB_OPTION_POLICY:
         return " is not known (";
     default:
         return " is not a count (digits; ";
@@ -9685,7 +9896,7 @@ static int ckbi_option_set_text(const ckb_option *option, ckb_option_value *valu
         more = option->list && item.bytes < before;
         if (value->count == CKB_OPTION_LIST_MAX)
             return ckbi_refuse(out, ckbi_span_of(option->name), "--", ": more than 32 values in the list");
-        result = ckbi_parse_number(option, item, &value->number[value->count], &value->chosen[value->count]);
+        result = ckbi_parse_number(option, item, value);
         if (result != CKBI_PARSE_OK)
             return ckbi_refuse_value(out, option, item, result);
     }
@@ -9823,7 +10034,8 @@ CKB_DEF int ckb_options_help(const ckb_option *options, uint32_t count, const ck
  * The workload `write`: threads write chunks of one size into containers of their own. A plan is one point
  * on the axes; a run carries it out: fresh volume, lanes (one per thread) behind a gate, final sync,
  * perhaps verification after a remount. The calling thread supervises: it asks for interrupts, reports
- * progress, and gives the volume its time for maintenance, as any host would. */
+ * progress, and gives the volume its time for maintenance, as any host would. What is the work of this
+ * workload alone stands in a ckbi_work; the rest is also that of >>log-workload. */
 
 enum {
     CKBI_WRITE_COUNT,
@@ -9879,28 +10091,55 @@ static const ckb_option ckbi_write_options[CKBI_WRITE_OPTIONS] = {
      "bytes of each of a writer's two buffers; by default the library's choice"},
 };
 
-/* The place of "none", "end" and "each" among the choices of --sync, and one more. */
-enum { CKBI_SYNC_NONE, CKBI_SYNC_END, CKBI_SYNC_EACH, CKBI_SYNC_EVERY };
+struct ckbi_run;
+struct ckbi_lane;
+
+/* The place of "none", "end" and "each" among the choices of --sync, and two more. */
+enum { CKBI_SYNC_NONE, CKBI_SYNC_END, CKBI_SYNC_EACH, CKBI_SYNC_EVERY, CKBI_SYNC_TIMED };
 
 /* One point on the axes. */
 typedef struct ckbi_plan {
+    const struct ckbi_work *work;
     uint32_t threads;
     uint32_t chunks_per_block;
     uint32_t sync;
-    uint32_t sync_every; /* operations between two commits; 0: no commits */
-    uint64_t size_bytes;
-    uint64_t segment_bytes; /* 0: the target's choice */
-    uint64_t count;         /* operations; UINT64_MAX: only time ends the run */
-    uint64_t distinct;      /* ids; less than count: the oldest are overwritten */
-    uint64_t rate_milli;    /* 0: closed loop */
-    uint64_t duration_ns;   /* 0: no limit */
+    uint32_t sync_every; /* most operations of a thread between two commits; 0: no commits */
+    uint64_t sync_interval_ns;
+    uint64_t size_bytes;     /* the largest, where sizes vary */
+    uint64_t size_min_bytes; /* the smallest */
+    uint64_t segment_bytes;  /* 0: the target's choice */
+    uint64_t count;          /* operations; UINT64_MAX: only time ends the run */
+    uint64_t distinct;       /* ids; less than count: the oldest are overwritten */
+    uint64_t rate_milli;     /* 0: closed loop */
+    uint64_t duration_ns;    /* 0: no limit */
     uint64_t stall_ns;
     uint64_t container_base;
     size_t buffer_bytes;
     bool verify, shared, go_on;
+    uint32_t ahead;        /* log: segments prepared ahead; 0: nobody prepares any */
+    uint32_t prepare;      /* log: as in ckb_bench_need */
+    uint64_t purge_behind; /* log: entries to keep; 0: all */
+    uint64_t purge_step;   /* log: entries that one purge drops */
     ckb_bench_need need;
     ckb_geometry geometry;
 } ckbi_plan;
+
+/* What differs between kinds of runs. */
+typedef struct ckbi_work {
+    /* Asks the target for its geometry and works out what the run needs there. */
+    int (*fit)(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out);
+    bool (*carve)(struct ckbi_run *run, ckbi_arena *arena);
+    int (*open)(struct ckbi_run *run);
+    void (*loop)(struct ckbi_lane *lane);
+    /* Gives the volume its time. True: there is more to do at once. */
+    bool (*maintain)(struct ckbi_run *run);
+    bool has_maintenance_thread; /* otherwise the supervisor does it */
+    void (*final_sync)(struct ckbi_run *run, ckb_bench_result *result);
+    void (*merge)(struct ckbi_run *run, ckb_bench_result *result);
+    int (*close)(struct ckbi_run *run);
+    int (*verify)(struct ckbi_run *run, ckb_bench_result *result);
+    const char *unit; /* of what is written: "chunks" */
+} ckbi_work;
 
 /* The host's clock, guarded: small steps back count as no time, large ones are bridged. */
 typedef struct ckbi_clock {
@@ -9927,6 +10166,8 @@ typedef struct ckbi_pending {
     uint64_t begin_ns;
     uint64_t index;
     uint32_t crc;
+    uint32_t length; /* of a log entry */
+    bool rolled;     /* it began a segment */
 } ckbi_pending;
 
 #define CKBI_BATCH_BYTES 32768u /* chunks made ahead of the clock; they stay in the first cache */
@@ -9951,6 +10192,9 @@ typedef struct ckbi_lane {
     ckbi_pending *pending;
     uint32_t pending_count;
     ckb_histogram latency, service, durable;
+    ckb_histogram rolled, queue, device; /* log; rolled ones are not in durable */
+    uint64_t bytes;                      /* log: of the entries appended */
+    uint64_t commit_due_ns;              /* log, with a sync interval */
     uint64_t stalls;
     uint32_t stall_count;
     ckb_stall stall[CKB_STALLS_MAX];
@@ -9980,7 +10224,9 @@ typedef struct ckbi_run {
     uint8_t *reader_memory, *read_buffer;
     size_t reader_bytes;
     uint32_t lane_count;
+    struct ckbi_log_part *log;
     uint32_t gate, stop, finished; /* shared between threads */
+    uint32_t lanes_joined;         /* shared with the maintenance thread */
     uint64_t gate_ns;
     uint64_t tick_ns;
     ckb_meter meter;
@@ -9988,6 +10234,7 @@ typedef struct ckbi_run {
     int failure_status;
     uint32_t failure_lane;
     ckb_chunk_id failure_id;
+    uint64_t failure_entry; /* of a log; 0: none */
     ckb_fault failure_fault;
     const char *failure_action;
 } ckbi_run;
@@ -10007,19 +10254,27 @@ static ckb_chunk_id ckbi_lane_id(const ckbi_lane *lane, uint64_t index)
     return id;
 }
 
-/* The first failure of a run is kept; it ends the run unless --go-on, or when nothing can succeed any more. */
-static void ckbi_run_fail(ckbi_run *run, uint32_t lane, const ckb_chunk_id *id, const char *action, int status)
+/* The first failure of a run is kept; it ends the run unless --go-on, or when nothing can succeed any more.
+ * True: this is the first one, and the caller says what it was about. */
+static bool ckbi_run_failed(ckbi_run *run, uint32_t lane, const char *action, int status)
 {
-    if (CKBI_ADD(&run->failure_claims, 1) == 1) {
+    bool first = CKBI_ADD(&run->failure_claims, 1) == 1;
+    if (first) {
         ckb_fault first_damage;
         run->failure_status = status;
         run->failure_lane = lane;
-        run->failure_id = *id;
         run->failure_action = action;
         ckb_volume_fault(run->volume, &run->failure_fault, &first_damage);
     }
     if (!run->plan->go_on || status == CKB_FAILED || status == CKB_IO || status == CKB_READONLY)
         CKBI_STORE(&run->stop, 1);
+    return first;
+}
+
+static void ckbi_run_fail(ckbi_run *run, uint32_t lane, const ckb_chunk_id *id, const char *action, int status)
+{
+    if (ckbi_run_failed(run, lane, action, status))
+        run->failure_id = *id;
 }
 
 /* Keeps the longest, longest first. */
@@ -10038,16 +10293,21 @@ static void ckbi_stall_insert(ckb_stall *list, uint32_t *count, const ckb_stall 
     list[place] = *stall;
 }
 
+static void ckbi_lane_note_stall(ckbi_lane *lane, uint64_t begin_ns, uint64_t latency_ns)
+{
+    ckb_stall stall = {begin_ns > lane->run->gate_ns ? begin_ns - lane->run->gate_ns : 0, latency_ns,
+                       lane->number};
+    if (latency_ns < lane->run->plan->stall_ns)
+        return;
+    lane->stalls++;
+    ckbi_stall_insert(lane->stall, &lane->stall_count, &stall);
+}
+
 static void ckbi_lane_note_latency(ckbi_lane *lane, uint64_t begin_ns, uint64_t now_ns)
 {
     uint64_t latency_ns = now_ns > begin_ns ? now_ns - begin_ns : 0;
     ckb_histogram_add(&lane->latency, latency_ns);
-    if (latency_ns >= lane->run->plan->stall_ns) {
-        ckb_stall stall = {begin_ns > lane->run->gate_ns ? begin_ns - lane->run->gate_ns : 0, latency_ns,
-                           lane->number};
-        lane->stalls++;
-        ckbi_stall_insert(lane->stall, &lane->stall_count, &stall);
-    }
+    ckbi_lane_note_stall(lane, begin_ns, latency_ns);
 }
 
 /* Makes durable what is pending and tells who asked to be told. */
@@ -10160,7 +10420,8 @@ static void ckbi_run_tick(ckbi_run *run)
     run->tick_ns = ckbi_clock_read(&session->clock, host);
     if (ckbi_is_interrupted(session))
         CKBI_STORE(&run->stop, 1);
-    (void)ckb_maintain(run->volume, 16, NULL); /* what fails here is met again by a writer */
+    if (!run->plan->work->has_maintenance_thread || !session->threaded)
+        (void)run->plan->work->maintain(run);
     progress.done = ckbi_run_done(run, &progress.failures);
     ckb_meter_mark(&run->meter, run->tick_ns, progress.done - run->meter.count);
     if (host->progress == NULL || run->tick_ns < session->progress_ns + UINT64_C(1000000000))
@@ -10219,7 +10480,7 @@ static uint32_t ckbi_lane_make_batch(ckbi_lane *lane)
     return (uint32_t)count;
 }
 
-static void ckbi_lane_loop(ckbi_lane *lane)
+static void ckbi_chunk_loop(ckbi_lane *lane)
 {
     ckbi_run *run = lane->run;
     const ckbi_plan *plan = run->plan;
@@ -10248,9 +10509,21 @@ static void ckbi_lane_main(void *argument)
         ckbi_wait(run->session->host, 0);
     lane->start_ns = ckbi_clock_read(&lane->clock, run->session->host);
     lane->mark_ns = lane->start_ns;
-    ckbi_lane_loop(lane);
+    run->plan->work->loop(lane);
     lane->end_ns = lane->mark_ns;
     CKBI_ADD(&run->finished, 1);
+}
+
+#define CKBI_MAINTENANCE_PAUSE_NS 200000
+
+/* The life of a thread that does nothing but maintenance: it looks often, since a roll that finds nothing
+ * prepared has to wait for it. */
+static void ckbi_maintenance_main(void *argument)
+{
+    ckbi_run *run = argument;
+    while (CKBI_LOAD(&run->lanes_joined) == 0)
+        if (!run->plan->work->maintain(run))
+            ckbi_wait(run->session->host, CKBI_MAINTENANCE_PAUSE_NS);
 }
 
 static void ckbi_run_open_gate(ckbi_run *run)
@@ -10265,12 +10538,17 @@ static void ckbi_run_open_gate(ckbi_run *run)
 static int ckbi_run_threads(ckbi_run *run)
 {
     const ckb_bench_host *host = run->session->host;
+    bool maintained = run->plan->work->has_maintenance_thread;
     uint32_t started = 0;
     int status = CKB_OK;
     uint64_t pause_ns = CKBI_TICK_NS / 4;
     while (started < run->lane_count && status == CKB_OK) {
         status = host->thread_start(host->context, started, ckbi_lane_main, &run->lanes[started]);
         started += status == CKB_OK;
+    }
+    if (maintained && status == CKB_OK) {
+        status = host->thread_start(host->context, run->lane_count, ckbi_maintenance_main, run);
+        maintained = status == CKB_OK;
     }
     if (status != CKB_OK)
         CKBI_STORE(&run->stop, 1);
@@ -10283,13 +10561,16 @@ static int ckbi_run_threads(ckbi_run *run)
     }
     for (uint32_t i = 0; i < started; i++)
         host->thread_join(host->context, i);
+    CKBI_STORE(&run->lanes_joined, 1);
+    if (maintained && started == run->lane_count)
+        host->thread_join(host->context, run->lane_count);
     if (status != CKB_OK) {
         ckbi_message message;
         ckbi_out *out = ckbi_message_start(&message, run->session->report->message, CKB_BENCH_MESSAGE_BYTES);
         ckbi_out_text(out, "only ");
         ckbi_out_number(out, started);
         ckbi_out_text(out, " of ");
-        ckbi_out_number(out, run->lane_count);
+        ckbi_out_number(out, run->lane_count + run->plan->work->has_maintenance_thread);
         ckbi_out_text(out, " threads could be started");
         ckbi_out_end(out);
     }
@@ -10363,19 +10644,27 @@ static void ckbi_carve_lane(ckbi_arena *arena, ckbi_run *run, uint32_t number)
 /* Lays out a run. An arena without memory behind it only counts. */
 static bool ckbi_run_carve(ckbi_run *run, ckbi_arena *arena, ckbi_session *session, const ckbi_plan *plan)
 {
-    ckb_writer_config config = ckbi_plan_writer(plan);
-    uint32_t writers = ckbi_plan_writers(plan);
     ckbi_fill(run, 0, sizeof *run);
     run->session = session;
     run->plan = plan;
     run->lane_count = plan->threads;
     run->lanes = ckbi_arena_take(arena, sizeof(ckbi_lane) * plan->threads, 64);
-    run->writer_memory = ckbi_arena_take(arena, sizeof(uint8_t *) * writers, sizeof(void *));
-    run->writer_bytes = ckb_writer_memory(&plan->geometry, &config);
-    if (run->writer_bytes == 0 || (arena->end != NULL && (run->lanes == NULL || run->writer_memory == NULL)))
+    if (arena->end != NULL && run->lanes == NULL)
         return false;
     for (uint32_t i = 0; i < plan->threads; i++)
         ckbi_carve_lane(arena, run, i);
+    return plan->work->carve(run, arena) && arena->used < SIZE_MAX / 2;
+}
+
+static bool ckbi_chunk_carve(ckbi_run *run, ckbi_arena *arena)
+{
+    const ckbi_plan *plan = run->plan;
+    ckb_writer_config config = ckbi_plan_writer(plan);
+    uint32_t writers = ckbi_plan_writers(plan);
+    run->writer_memory = ckbi_arena_take(arena, sizeof(uint8_t *) * writers, sizeof(void *));
+    run->writer_bytes = ckb_writer_memory(&plan->geometry, &config);
+    if (run->writer_bytes == 0 || (arena->end != NULL && run->writer_memory == NULL))
+        return false;
     for (uint32_t i = 0; i < writers; i++) {
         uint8_t *memory = ckbi_arena_take(arena, run->writer_bytes, 64);
         if (arena->end != NULL)
@@ -10386,10 +10675,10 @@ static bool ckbi_run_carve(ckbi_run *run, ckbi_arena *arena, ckbi_session *sessi
         run->reader_memory = ckbi_arena_take(arena, run->reader_bytes, 64);
         run->read_buffer = ckbi_arena_take(arena, (size_t)plan->size_bytes, 64);
     }
-    return arena->used < SIZE_MAX / 2;
+    return true;
 }
 
-static int ckbi_run_open(ckbi_run *run)
+static int ckbi_chunk_open(ckbi_run *run)
 {
     const ckbi_plan *plan = run->plan;
     ckb_writer_config config = ckbi_plan_writer(plan);
@@ -10408,7 +10697,7 @@ static int ckbi_run_open(ckbi_run *run)
     return status;
 }
 
-static int ckbi_run_close_writers(ckbi_run *run)
+static int ckbi_chunk_close(ckbi_run *run)
 {
     int first = CKB_OK;
     for (uint32_t i = 0; i < ckbi_plan_writers(run->plan); i++) {
@@ -10459,7 +10748,7 @@ static int ckbi_lane_acknowledge_rest(ckbi_lane *lane)
     return status;
 }
 
-static void ckbi_run_final_sync(ckbi_run *run, ckb_bench_result *result)
+static void ckbi_chunk_final_sync(ckbi_run *run, ckb_bench_result *result)
 {
     ckbi_session *session = run->session;
     uint64_t begin_ns = ckbi_clock_read(&session->clock, session->host), end_ns;
@@ -10509,22 +10798,40 @@ static void ckbi_lane_verify(ckbi_lane *lane, ckb_bench_result *result)
     }
 }
 
+static int ckbi_chunk_verify(ckbi_run *run, ckb_bench_result *result)
+{
+    int status = ckb_reader_open(run->volume, run->reader_memory, run->reader_bytes, &run->reader);
+    for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++)
+        ckbi_lane_verify(&run->lanes[i], result);
+    return status;
+}
+
+static bool ckbi_chunk_maintain(ckbi_run *run)
+{
+    (void)ckb_maintain(run->volume, 16, NULL); /* what fails here is met again by a writer */
+    return false;
+}
+
+static void ckbi_chunk_merge(ckbi_run *run, ckb_bench_result *result)
+{
+    result->bytes = result->operations * run->plan->size_bytes;
+}
+
+/* ---- what all runs have in common */
+
+/* Mounts again and compares what is there with what was written. */
 static int ckbi_run_verify(ckbi_run *run, ckb_bench_result *result)
 {
     const ckb_bench_target *target = run->session->host->target;
-    ckb_chunk_id none = {0, 0, 0};
     int status = target->remount(target->context, &run->volume, &run->failure_fault);
     if (status != CKB_OK) {
         run->volume = NULL;
         run->failure_claims = 1;
         run->failure_status = status;
         run->failure_action = "remount";
-        run->failure_id = none;
         return status;
     }
-    status = ckb_reader_open(run->volume, run->reader_memory, run->reader_bytes, &run->reader);
-    for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++)
-        ckbi_lane_verify(&run->lanes[i], result);
+    status = run->plan->work->verify(run, result);
     result->verify_done = status == CKB_OK && !run->session->report->interrupted;
     return status;
 }
@@ -10535,9 +10842,11 @@ static void ckbi_result_axes(ckb_bench_result *result, const ckbi_plan *plan)
     result->threads = plan->threads;
     result->chunks_per_block = plan->chunks_per_block;
     result->size_bytes = plan->size_bytes;
+    result->size_min_bytes = plan->size_min_bytes;
     result->segment_bytes = plan->geometry.segment_bytes;
     result->sync = plan->sync;
     result->sync_every = plan->sync_every;
+    result->sync_interval_ns = plan->sync_interval_ns;
     result->rate_limit_milli = plan->rate_milli;
     result->shared = plan->shared;
 }
@@ -10566,13 +10875,13 @@ static void ckbi_run_merge(ckbi_run *run, ckb_bench_result *result)
         (void)ckb_histogram_merge(&first->service, &lane->service);
         (void)ckb_histogram_merge(&first->durable, &lane->durable);
     }
-    result->bytes = result->operations * run->plan->size_bytes;
     result->elapsed_ns = end_ns > start_ns ? end_ns - start_ns : 0;
     ckb_meter_mark(&run->meter, end_ns, result->operations - run->meter.count);
     result->mean_rate = ckb_meter_rates(&run->meter, end_ns, result->rates);
     ckb_histogram_latency(&first->latency, &result->latency);
     ckb_histogram_latency(&first->service, &result->service_latency);
     ckb_histogram_latency(&first->durable, &result->durable_latency);
+    run->plan->work->merge(run, result);
 }
 
 /* "thread 3: write of container 4 block 0 chunk 2: no space: segment ..." */
@@ -10594,6 +10903,12 @@ static void ckbi_run_explain(const ckbi_run *run)
         ckbi_out_number(out, run->failure_id.block);
         ckbi_out_text(out, " chunk ");
         ckbi_out_number(out, run->failure_id.chunk);
+        ckbi_out_text(out, ": ");
+    } else if (run->failure_entry != 0) {
+        ckbi_out_text(out, "thread ");
+        ckbi_out_number(out, run->failure_lane);
+        ckbi_out_text(out, ", entry ");
+        ckbi_out_number(out, run->failure_entry);
         ckbi_out_text(out, ": ");
     }
     ckbi_out_text(out, run->failure_action);
@@ -10650,7 +10965,7 @@ static int ckbi_run_execute(ckbi_session *session, const ckbi_plan *plan, ckb_be
     status = target->fresh(target->context, &plan->need, &run.volume, &fault);
     if (status != CKB_OK)
         return ckbi_run_report(session, "fresh volume", status, &fault);
-    status = ckbi_run_open(&run);
+    status = plan->work->open(&run);
     if (status != CKB_OK)
         ckbi_run_report(session, "preparing the run", status, NULL);
     else if (session->threaded)
@@ -10659,12 +10974,12 @@ static int ckbi_run_execute(ckbi_session *session, const ckbi_plan *plan, ckb_be
         ckbi_run_inline(&run);
     if (status == CKB_OK) {
         if (run.failure_status != CKB_FAILED && run.failure_status != CKB_IO)
-            ckbi_run_final_sync(&run, result);
+            plan->work->final_sync(&run, result);
         ckbi_run_merge(&run, result);
     }
-    closed = ckbi_run_close_writers(&run);
+    closed = plan->work->close(&run);
     if (closed != CKB_OK && status == CKB_OK && run.failure_claims == 0)
-        ckbi_run_fail(&run, 0, &run.failure_id, "closing a writer", closed);
+        (void)ckbi_run_failed(&run, 0, "closing", closed);
     if (plan->verify && status == CKB_OK && run.stop == 0)
         status = ckbi_run_verify(&run, result);
     status = ckbi_run_settle(&run, result, status);
@@ -10700,33 +11015,6 @@ static void ckbi_plan_sync(ckbi_plan *plan, const ckb_option_value *value, uint3
     plan->sync = value->chosen[place] ? (uint32_t)value->number[place] : CKBI_SYNC_EVERY;
     plan->sync_every =
         plan->sync == CKBI_SYNC_EVERY ? (uint32_t)value->number[place] : plan->sync == CKBI_SYNC_EACH;
-}
-
-/* Row `place` of a sweep; threads vary fastest, so that they stand below each other. */
-static void ckbi_write_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
-{
-    uint32_t threads = ckbi_value_axis(&values[CKBI_WRITE_THREADS]);
-    uint32_t sizes = ckbi_value_axis(&values[CKBI_WRITE_SIZE]);
-    uint32_t syncs = ckbi_value_axis(&values[CKBI_WRITE_SYNC]);
-    bool timed = values[CKBI_WRITE_DURATION].given && !values[CKBI_WRITE_COUNT].given;
-    const char *prefix = values[CKBI_WRITE_PREFIX].text;
-    ckbi_fill(plan, 0, sizeof *plan);
-    plan->threads = (uint32_t)values[CKBI_WRITE_THREADS].number[place % threads];
-    plan->size_bytes = values[CKBI_WRITE_SIZE].number[place / threads % sizes];
-    ckbi_plan_sync(plan, &values[CKBI_WRITE_SYNC], place / threads / sizes % syncs);
-    plan->segment_bytes = ckbi_value_or(&values[CKBI_WRITE_SEGMENT], place / threads / sizes / syncs, 0);
-    plan->chunks_per_block = (uint32_t)values[CKBI_WRITE_BLOCK].number[0];
-    plan->count = timed ? UINT64_MAX : values[CKBI_WRITE_COUNT].number[0];
-    plan->distinct = plan->count;
-    plan->rate_milli = ckbi_value_or(&values[CKBI_WRITE_RATE], 0, 0);
-    plan->duration_ns = ckbi_value_or(&values[CKBI_WRITE_DURATION], 0, 0);
-    plan->stall_ns = values[CKBI_WRITE_STALL].number[0];
-    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_WRITE_BUFFER], 0, 0);
-    plan->verify = values[CKBI_WRITE_VERIFY].count != 0;
-    plan->shared = values[CKBI_WRITE_SHARED].count != 0;
-    plan->go_on = values[CKBI_WRITE_GO_ON].count != 0;
-    if (prefix != NULL && prefix[0] != '\0')
-        plan->container_base = (uint64_t)ckb_crc32c(0, prefix, ckbi_span_of(prefix).bytes) << 32;
 }
 
 /* What a chunk takes on the medium, its share of summaries and of the padding of commits included. */
@@ -10782,8 +11070,7 @@ static int ckbi_refuse_room(const ckb_bench_host *host, const ckbi_plan *plan, u
     return CKB_NOSPACE;
 }
 
-/* Asks the target for its geometry and works out what the run needs there. */
-static int ckbi_plan_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
 {
     const ckb_bench_target *target = host->target;
     ckb_bench_need *need = &plan->need;
@@ -10817,6 +11104,41 @@ static int ckbi_plan_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *
     if (need->data_bytes > room_bytes)
         return ckbi_refuse_room(host, plan, room_bytes, out);
     return CKB_OK;
+}
+
+static const ckbi_work ckbi_chunk_work = {
+    ckbi_chunk_fit, ckbi_chunk_carve,      ckbi_chunk_open,  ckbi_chunk_loop,  ckbi_chunk_maintain,
+    false,          ckbi_chunk_final_sync, ckbi_chunk_merge, ckbi_chunk_close, ckbi_chunk_verify,
+    "chunks",
+};
+
+/* Row `place` of a sweep; threads vary fastest, so that they stand below each other. */
+static void ckbi_write_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
+{
+    uint32_t threads = ckbi_value_axis(&values[CKBI_WRITE_THREADS]);
+    uint32_t sizes = ckbi_value_axis(&values[CKBI_WRITE_SIZE]);
+    uint32_t syncs = ckbi_value_axis(&values[CKBI_WRITE_SYNC]);
+    bool timed = values[CKBI_WRITE_DURATION].given && !values[CKBI_WRITE_COUNT].given;
+    const char *prefix = values[CKBI_WRITE_PREFIX].text;
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_chunk_work;
+    plan->threads = (uint32_t)values[CKBI_WRITE_THREADS].number[place % threads];
+    plan->size_bytes = values[CKBI_WRITE_SIZE].number[place / threads % sizes];
+    plan->size_min_bytes = plan->size_bytes;
+    ckbi_plan_sync(plan, &values[CKBI_WRITE_SYNC], place / threads / sizes % syncs);
+    plan->segment_bytes = ckbi_value_or(&values[CKBI_WRITE_SEGMENT], place / threads / sizes / syncs, 0);
+    plan->chunks_per_block = (uint32_t)values[CKBI_WRITE_BLOCK].number[0];
+    plan->count = timed ? UINT64_MAX : values[CKBI_WRITE_COUNT].number[0];
+    plan->distinct = plan->count;
+    plan->rate_milli = ckbi_value_or(&values[CKBI_WRITE_RATE], 0, 0);
+    plan->duration_ns = ckbi_value_or(&values[CKBI_WRITE_DURATION], 0, 0);
+    plan->stall_ns = values[CKBI_WRITE_STALL].number[0];
+    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_WRITE_BUFFER], 0, 0);
+    plan->verify = values[CKBI_WRITE_VERIFY].count != 0;
+    plan->shared = values[CKBI_WRITE_SHARED].count != 0;
+    plan->go_on = values[CKBI_WRITE_GO_ON].count != 0;
+    if (prefix != NULL && prefix[0] != '\0')
+        plan->container_base = (uint64_t)ckb_crc32c(0, prefix, ckbi_span_of(prefix).bytes) << 32;
 }
 
 static bool ckbi_host_is_threaded(const ckb_bench_host *host)
@@ -10900,8 +11222,10 @@ typedef struct ckbi_qualify {
 static void ckbi_qualify_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
 {
     ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_chunk_work;
     plan->threads = (uint32_t)values[CKBI_QUALIFY_THREADS].number[place];
     plan->size_bytes = values[CKBI_QUALIFY_SIZE].number[0];
+    plan->size_min_bytes = plan->size_bytes;
     plan->segment_bytes = ckbi_value_or(&values[CKBI_QUALIFY_SEGMENT], 0, 0);
     plan->chunks_per_block = 16;
     plan->sync = CKBI_SYNC_END;
@@ -11012,7 +11336,7 @@ static int ckbi_qualify_run(ckbi_qualify *qualify, uint32_t place, ckb_bench_res
     ckbi_qualify_plan(qualify->values, ceiling ? 0 : place, &qualify->plan);
     qualify->plan.count = ckbi_max(qualify->count, 1);
     qualify->plan.distinct = qualify->plan.count;
-    status = ckbi_plan_fit(qualify->session->host, &qualify->plan, out);
+    status = qualify->plan.work->fit(qualify->session->host, &qualify->plan, out);
     if (status != CKB_OK)
         return status;
     return ceiling ? ckbi_qualify_ceiling(qualify, result)
@@ -11031,8 +11355,8 @@ static int ckbi_qualify_room(ckbi_qualify *qualify)
         for (uint32_t i = 0; i + 1 < qualify->per_round && fits; i++) {
             ckbi_qualify_plan(qualify->values, i, &qualify->plan);
             qualify->plan.count = qualify->plan.distinct = count;
-            fits = ckbi_plan_fit(qualify->session->host, &qualify->plan,
-                                 ckbi_message_start(&message, text, sizeof text)) == CKB_OK;
+            fits = qualify->plan.work->fit(qualify->session->host, &qualify->plan,
+                                           ckbi_message_start(&message, text, sizeof text)) == CKB_OK;
         }
         qualify->count_max = fits ? count : 0;
     }
@@ -11434,7 +11758,7 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
         ckbi_plan plan;
         ckbi_run run;
         ckbi_plan_at(workload, values, i, &plan);
-        status = ckbi_plan_fit(host, &plan, out);
+        status = plan.work->fit(host, &plan, out);
         if (status != CKB_OK)
             return status;
         if (!ckbi_run_carve(&run, &rest, &session, &plan))
@@ -11477,7 +11801,7 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
             ckbi_plan plan;
             ckbi_message message;
             ckbi_write_plan(values, i, &plan);
-            status = ckbi_plan_fit(
+            status = plan.work->fit(
                 host, &plan, ckbi_message_start(&message, session.report->message, CKB_BENCH_MESSAGE_BYTES));
             if (status == CKB_OK)
                 status =
@@ -11499,7 +11823,7 @@ CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workl
     for (uint32_t i = 0; i < ckbi_plan_count(workload, values) && status == CKB_OK; i++) {
         ckbi_plan plan;
         ckbi_plan_at(workload, values, i, &plan);
-        status = ckbi_plan_fit(host, &plan, refusal);
+        status = plan.work->fit(host, &plan, refusal);
         if (status != CKB_OK)
             break;
         ckbi_out_threads(&out, plan.threads, " thread", " threads");

@@ -28,7 +28,6 @@ enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_IO = 3, EXIT_CORRUPT
 #define LOGS_STANDARD 16u
 #define BENCH_LOG_NAME "bench" /* of the log that `log --keep` leaves */
 #define SCRATCH_SEGMENT_MAX (UINT64_C(16) << 20)
-#define SCRATCH_SEGMENTS_MAX (UINT64_C(1) << 17)
 
 /* One command as it was typed. */
 typedef struct invocation {
@@ -220,18 +219,21 @@ static ckb_host_thread bench_threads[1024];
 
 /* How a directory is cut into segments. The default size follows from the free space; runs are short and
  * may have many writers, each with a segment of its own, so that larger ones would mostly be reserved and
- * never written. Small segments do not fill the whole file system: each costs memory, used or not. */
+ * never written. And there may be no more segments than the journal can name: its facts of 24 bytes must
+ * fit half a segment. */
 static void place_shape(const place *p, const ckb_bench_need *need, ckb_target_options *options)
 {
-    uint64_t free_bytes = 0;
+    uint64_t free_bytes = 0, facts, kept = UINT64_C(2) * need->max_containers + 256;
     options->segment_bytes = need->segment_bytes;
     if (p->kind != CKB_TARGET_DIRECTORY || ckb_host_free_bytes(p->path, &free_bytes) != CKB_OK)
         return;
     free_bytes = free_bytes / 10 * 9;
     if (options->segment_bytes == 0 && ckb_default_segment_bytes(free_bytes, 4096) >= SCRATCH_SEGMENT_MAX)
         options->segment_bytes = SCRATCH_SEGMENT_MAX;
-    if (options->segment_bytes != 0 && free_bytes / options->segment_bytes > SCRATCH_SEGMENTS_MAX)
-        options->size_bytes = SCRATCH_SEGMENTS_MAX * options->segment_bytes;
+    facts = options->segment_bytes / 48;
+    facts = facts > kept + 8 ? facts - kept : 8;
+    if (options->segment_bytes != 0 && facts < free_bytes / options->segment_bytes)
+        options->size_bytes = facts * options->segment_bytes;
 }
 
 static int place_open(place *p, const ckb_bench_need *need)
@@ -358,7 +360,7 @@ static int place_fresh(void *context, const ckb_bench_need *need, ckb_volume **v
     place *p = context;
     int status = place_open(p, need);
     if (status == CKB_OK)
-        status = format_target(&p->target, true, need->max_containers, 0, fault);
+        status = format_target(&p->target, true, need->max_containers, need->max_logs, fault);
     if (status != CKB_OK)
         return status;
     memset(&p->config, 0, sizeof p->config);
@@ -1261,7 +1263,6 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"segments_full", stat->segments_full},
         {"segments_retired", stat->segments_retired},
         {"segments_lost", stat->segments_lost},
-        {"segments_journal", stat->segments_journal},
         {"live_bytes", stat->live_bytes},
         {"dead_bytes", stat->dead_bytes},
         {"free_bytes", stat->free_bytes},

@@ -612,7 +612,7 @@ static int world_mount(ckb_volume **volume, ckb_fault *fault)
 static int world_fresh(void *context, const ckb_bench_need *need, ckb_volume **volume, ckb_fault *fault)
 {
     static uint8_t format_count; /* memory that comes back may still hold an older volume */
-    ckb_format_config format = {{1, 2, ++format_count}, need->max_containers, 0};
+    ckb_format_config format = {{1, 2, ++format_count}, need->max_containers, need->max_logs};
     size_t bytes = ckb_format_memory(&w.medium.geometry);
     void *memory = malloc(bytes);
     (void)context;
@@ -620,6 +620,7 @@ static int world_fresh(void *context, const ckb_bench_need *need, ckb_volume **v
     free(memory);
     w.config = (ckb_config){.max_chunks = need->max_chunks,
                             .max_containers = need->max_containers,
+                            .max_logs = need->max_logs,
                             .max_writers = need->max_writers,
                             .prepare_ahead = need->prepare_ahead};
     return status == CKB_OK ? world_mount(volume, fault) : status;
