@@ -204,9 +204,11 @@ typedef struct place {
     bool dry_run, destroy, keep;
     bool has_scratch, is_open, was_created;
     ckb_scratch scratch;
-    uint64_t wanted_bytes; /* of a segment, as the open target was asked for; 0: no wish */
-    uint32_t containers;   /* that it has room for */
+    ckb_bench_need wanted; /* what the open target was asked for */
+    bool was_used;         /* since it was opened */
+    ckb_bench_target *bench;
     ckb_target target;
+    ckb_medium medium; /* the target's, perhaps behind another that measures */
     ckb_volume *volume;
     ckb_config config;
     void *memory;
@@ -215,34 +217,74 @@ typedef struct place {
 } place;
 
 static place bench_place;
-static ckb_host_thread bench_threads[1024];
+static ckb_host_thread bench_threads[1024 + 1]; /* and one for maintenance */
 
-/* How a directory is cut into segments. The default size follows from the free space; runs are short and
- * may have many writers, each with a segment of its own, so that larger ones would mostly be reserved and
- * never written. And there may be no more segments than the journal can name: its facts of 24 bytes must
- * fit half a segment. */
-static void place_shape(const place *p, const ckb_bench_need *need, ckb_target_options *options)
+/* The most segments that a journal can name in segments of this size, and more for containers. */
+static uint64_t place_segments_max(const ckb_bench_need *need, const ckb_target_options *options,
+                                   uint64_t capacity_bytes, uint32_t write_unit)
 {
-    uint64_t free_bytes = 0, facts, kept = UINT64_C(2) * need->max_containers + 256;
+    uint64_t kept = UINT64_C(2) * need->max_containers + 256, least = 8;
+    uint64_t most = capacity_bytes / options->segment_bytes;
+    ckb_geometry geometry = {options->segment_bytes, 0, 1, write_unit, 1, 0};
+    most = most < CKB_NO_SEGMENT ? most : CKB_NO_SEGMENT - 1;
+    geometry.segment_count = (uint32_t)most;
+    if (ckb_format_memory(&geometry) != 0)
+        return most;
+    while (most - least > 1) {
+        uint64_t middle = least + (most - least) / 2;
+        geometry.segment_count = (uint32_t)middle;
+        if (ckb_format_memory(&geometry) != 0)
+            least = middle;
+        else
+            most = middle;
+    }
+    return least > kept + 8 ? least - kept : 8;
+}
+
+static int place_estimate(place *p, uint64_t *capacity_bytes);
+
+/* How a target is cut into segments. The default size follows from the free space of a directory; runs are
+ * short and may have many writers, each with a segment of its own, so that larger ones would mostly be
+ * reserved and never written. There may be no more segments than the journal can name. */
+static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options *options)
+{
+    uint64_t capacity_bytes = 0, most;
+    uint32_t write_unit = p->kind == CKB_TARGET_DIRECTORY ? 512 : 4096;
     options->segment_bytes = need->segment_bytes;
-    if (p->kind != CKB_TARGET_DIRECTORY || ckb_host_free_bytes(p->path, &free_bytes) != CKB_OK)
+    if (p->kind == CKB_TARGET_RAM || place_estimate(p, &capacity_bytes) != CKB_OK) {
+        p->error[0] = '\0'; /* opening it has the last word */
         return;
-    free_bytes = free_bytes / 10 * 9;
-    if (options->segment_bytes == 0 && ckb_default_segment_bytes(free_bytes, 4096) >= SCRATCH_SEGMENT_MAX)
-        options->segment_bytes = SCRATCH_SEGMENT_MAX;
-    facts = options->segment_bytes / 48;
-    facts = facts > kept + 8 ? facts - kept : 8;
-    if (options->segment_bytes != 0 && facts < free_bytes / options->segment_bytes)
-        options->size_bytes = facts * options->segment_bytes;
+    }
+    if (options->segment_bytes == 0 && p->kind == CKB_TARGET_DIRECTORY) {
+        uint64_t standard = ckb_default_segment_bytes(capacity_bytes, 4096);
+        options->segment_bytes = standard < SCRATCH_SEGMENT_MAX ? standard : SCRATCH_SEGMENT_MAX;
+    }
+    if (options->segment_bytes == 0)
+        return;
+    most = place_segments_max(need, options, capacity_bytes, write_unit);
+    if (need->segment_count != 0 && need->segment_count < most)
+        most = need->segment_count;
+    if (most < capacity_bytes / options->segment_bytes)
+        options->size_bytes = most * options->segment_bytes;
+}
+
+/* Is the open target what is needed? Only one that nobody has used yet has nothing to be renewed. */
+static bool place_fits(const place *p, const ckb_bench_need *need)
+{
+    return p->is_open && p->wanted.segment_bytes == need->segment_bytes &&
+           p->wanted.segment_count == need->segment_count && p->wanted.prepare == need->prepare &&
+           p->wanted.max_containers >= need->max_containers &&
+           (!need->renew || !p->was_used || p->kind != CKB_TARGET_DIRECTORY);
 }
 
 static int place_open(place *p, const ckb_bench_need *need)
 {
-    ckb_target_options options = {.create = true, .destroy = p->destroy};
+    ckb_target_options options = {
+        .create = true, .destroy = p->destroy, .renew = need->renew, .prepare = (ckb_prepare)need->prepare};
     char image[CKB_PATH_BYTES + 8];
     const char *text = p->text;
     int status;
-    if (p->is_open && p->wanted_bytes == need->segment_bytes && p->containers >= need->max_containers)
+    if (place_fits(p, need))
         return CKB_OK;
     if (p->is_open)
         (void)ckb_target_close(&p->target);
@@ -260,8 +302,9 @@ static int place_open(place *p, const ckb_bench_need *need)
     }
     p->is_open = true;
     p->was_created = p->was_created || p->target.created;
-    p->wanted_bytes = need->segment_bytes;
-    p->containers = need->max_containers;
+    p->was_used = false;
+    p->wanted = *need;
+    p->bench->volatile_medium = p->target.sync_kind != NULL && strncmp(p->target.sync_kind, "none", 4) == 0;
     return CKB_OK;
 }
 
@@ -302,6 +345,10 @@ static int place_describe(void *context, const ckb_bench_need *need, ckb_geometr
         *room_bytes = p->target.capacity_bytes;
         return status;
     }
+    if (need->prepare != 0 && p->kind != CKB_TARGET_DIRECTORY) {
+        (void)snprintf(p->error, sizeof p->error, "--prepare: only a directory has that choice");
+        return CKB_INVALID;
+    }
     status = place_estimate(p, &capacity_bytes);
     memset(geometry, 0, sizeof *geometry);
     geometry->write_unit = p->kind == CKB_TARGET_RAM ? 64 : 4096;
@@ -334,7 +381,7 @@ static int place_mount(place *p, ckb_volume **volume, ckb_fault *fault)
                        bytes, p->config.max_chunks);
         return CKB_NOSPACE;
     }
-    status = ckb_mount(&p->target.medium, &p->config, p->memory, p->memory_bytes, &p->volume, fault);
+    status = ckb_mount(&p->medium, &p->config, p->memory, p->memory_bytes, &p->volume, fault);
     if (status != CKB_OK)
         p->volume = NULL;
     *volume = p->volume;
@@ -363,7 +410,12 @@ static int place_fresh(void *context, const ckb_bench_need *need, ckb_volume **v
         status = format_target(&p->target, true, need->max_containers, need->max_logs, fault);
     if (status != CKB_OK)
         return status;
+    p->was_used = true;
+    p->medium = p->target.medium;
+    if (need->wrap != NULL)
+        need->wrap(need->wrap_context, &p->medium);
     memset(&p->config, 0, sizeof p->config);
+    p->config.max_logs = need->max_logs;
     p->config.max_chunks = need->max_chunks;
     p->config.max_containers = need->max_containers;
     p->config.max_writers = need->max_writers;
@@ -440,7 +492,8 @@ enum {
     BENCH_HELP,
     QUALIFY_OPTION_COUNT,
     BENCH_ACKS = QUALIFY_OPTION_COUNT,
-    WRITE_OPTION_COUNT
+    WRITE_OPTION_COUNT,
+    LOG_OPTION_COUNT = WRITE_OPTION_COUNT
 };
 
 #define HELP_OPTION \
@@ -471,6 +524,14 @@ static const ckb_option write_options[WRITE_OPTION_COUNT] = {
         "acks", '\0', "FILE",
         "one line per durable chunk, after it is durable, to FILE or to stdout for \"-\": container block "
         "chunk length crc32c"),
+};
+
+static const ckb_option log_options[LOG_OPTION_COUNT] = {
+    BENCH_OPTIONS("text|json|csv"),
+    TEXT_OPTION(
+        "acks", '\0', "FILE",
+        "one line per durable entry, after it is durable, to FILE or to stdout for \"-\": the word log, "
+        "index, length, crc32c"),
 };
 
 typedef struct screen {
@@ -525,6 +586,21 @@ static int hook_acknowledge(void *context, const ckb_chunk_id *id, uint32_t leng
                          id->container, id->block, id->chunk, length, crc32c);
     (void)context;
     return write_all(acks_file, line, (size_t)bytes);
+}
+
+static int hook_acknowledge_entry(void *context, uint64_t index, uint32_t length, uint32_t crc32c)
+{
+    char line[64];
+    int bytes =
+        snprintf(line, sizeof line, "log %" PRIu64 " %" PRIu32 " %08" PRIx32 "\n", index, length, crc32c);
+    (void)context;
+    return write_all(acks_file, line, (size_t)bytes);
+}
+
+static bool hook_disk(void *context, char name[CKB_DISK_TEXT_BYTES], uint64_t counters[CKB_DISK_COUNTER_COUNT])
+{
+    (void)context;
+    return bench_place.kind != CKB_TARGET_RAM && ckb_host_disk_read(bench_place.path, name, counters);
 }
 
 /* On a terminal one line that is overwritten; elsewhere a line every ten seconds. */
@@ -739,6 +815,7 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
 {
     memset(host, 0, sizeof *host);
     memset(target, 0, sizeof *target);
+    p->bench = target;
     target->context = p;
     target->name = p->text;
     target->describe = place_describe;
@@ -753,6 +830,8 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
     host->interrupted = hook_interrupted;
     host->progress = hook_progress;
     host->acknowledge = acks_file >= 0 ? hook_acknowledge : NULL;
+    host->acknowledge_entry = acks_file >= 0 ? hook_acknowledge_entry : NULL;
+    host->disk = hook_disk;
     host->target = target;
     host->command_line = call->command_line;
 }
@@ -769,8 +848,7 @@ static int bench_exit_code(const ckb_bench_report *report, bool printed)
 }
 
 /* Runs with the target prepared and all outputs open. */
-static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, ckb_bench_target *target,
-                              outputs *o)
+static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, outputs *o)
 {
     char message[MESSAGE_BYTES] = "";
     ckb_bench_report *report = NULL;
@@ -788,7 +866,6 @@ static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, 
     screen_start(o->json != NULL || call->own[BENCH_FORMAT].number[0] == CKB_PRINT_JSON);
     (void)ckb_bench_run(host, call->workload, call->values, memory, bytes, &report);
     screen_end();
-    target->volatile_medium = p->target.sync_kind != NULL && strncmp(p->target.sync_kind, "none", 4) == 0;
     environment_read(&bench_environment, p, report, host);
     if (report->message[0] != '\0') {
         char failure[CKB_ERROR_BYTES] = "";
@@ -839,7 +916,7 @@ static int run_bench(invocation *call)
     bench_host_set(&host, &target, call, p);
     if (p->dry_run)
         return bench_dry_run(call, &host, p);
-    code = bench_run_prepared(call, p, &host, &target, &o);
+    code = bench_run_prepared(call, p, &host, &o);
     if (place_finish(p, call) != CKB_OK && code == EXIT_GOOD)
         code = EXIT_IO;
     return code;
@@ -2523,10 +2600,12 @@ static int run_check(invocation *call)
 /* ---- commands ---- */
 
 static const command commands[] = {
-    {"qualify", "How many writer threads does this target want?", "[TARGET]", 0, 1, qualify_options,
-     QUALIFY_OPTION_COUNT, NULL, run_bench, true},
+    {"qualify", "How many writer threads, which log segments, and is it fit for a WAL?", "[TARGET]", 0, 1,
+     qualify_options, QUALIFY_OPTION_COUNT, NULL, run_bench, true},
     {"write", "How fast do threads write chunks? (also: cmdw)", "[TARGET]", 0, 1, write_options,
      WRITE_OPTION_COUNT, NULL, run_bench, true},
+    {"log", "How fast do threads append to a log, and which segments does it want?", "[TARGET]", 0, 1,
+     log_options, LOG_OPTION_COUNT, NULL, run_bench, true},
     {"format", "Make an empty volume", "TARGET", 1, 1, format_options, FORMAT_OPTION_COUNT,
      "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n", run_format, false},
     {"info", "What a volume holds", "TARGET", 1, 1, info_options, INFO_OPTION_COUNT,
