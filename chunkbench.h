@@ -11296,15 +11296,15 @@ typedef struct ckbi_watch_group {
     uint64_t begin_ns, end_ns;
 } ckbi_watch_group;
 
-#define CKBI_GROUPS 64u /* commits that may end before a thread that waited for an older one wakes up */
+#define CKBI_WATCH_GROUPS 64u /* commits that may end before a thread that waited for an older one wakes up */
 
 typedef struct ckbi_watch {
     ckb_medium below;
     const ckb_bench_host *host;
     CKB_MUTEX lock;
     ckb_medium_use use[CKBI_ROLE_COUNT];
-    uint64_t group_count; /* ever; the newest CKBI_GROUPS are in `groups` */
-    ckbi_watch_group groups[CKBI_GROUPS];
+    uint64_t group_count; /* ever; the newest CKBI_WATCH_GROUPS are in `groups` */
+    ckbi_watch_group groups[CKBI_WATCH_GROUPS];
 } ckbi_watch;
 
 static uint64_t ckbi_watch_now(const ckbi_watch *watch)
@@ -11373,7 +11373,7 @@ static int ckbi_watch_sync(void *context, uint32_t segment)
     use->sync_ns += ckbi_since(begin_ns, end_ns);
     if (ckbi_watch_this.role == CKBI_ROLE_COMMIT) {
         ckbi_watch_group group = {ckbi_watch_this.begin_ns, end_ns};
-        watch->groups[watch->group_count++ % CKBI_GROUPS] = group;
+        watch->groups[watch->group_count++ % CKBI_WATCH_GROUPS] = group;
     }
     CKB_MUTEX_UNLOCK(&watch->lock);
     return status;
@@ -11405,8 +11405,8 @@ static bool ckbi_watch_find(ckbi_watch *watch, uint64_t begin_ns, uint64_t end_n
 {
     bool any = false;
     CKB_MUTEX_LOCK(&watch->lock);
-    for (uint64_t i = watch->group_count; i > 0 && i + CKBI_GROUPS > watch->group_count; i--) {
-        const ckbi_watch_group *group = &watch->groups[(i - 1) % CKBI_GROUPS];
+    for (uint64_t i = watch->group_count; i > 0 && i + CKBI_WATCH_GROUPS > watch->group_count; i--) {
+        const ckbi_watch_group *group = &watch->groups[(i - 1) % CKBI_WATCH_GROUPS];
         if (group->begin_ns < begin_ns)
             break;
         if (group->end_ns > end_ns)
@@ -12758,36 +12758,49 @@ static void ckbi_study_why(const ckb_bench_report *report, const ckb_segment_ans
             ckbi_shares(values[i], counts[i], 0, medians[i], &low, &high);
 }
 
-static void ckbi_study_shares(const ckb_bench_report *report, const ckb_segment_answer *answer, uint32_t skip,
-                              ckb_segment_row *row, uint32_t which)
+/* The row whose rate was the best, by the median. */
+static uint32_t ckbi_study_best(const ckb_segment_answer *answer, uint32_t which)
 {
-    double best[CKBI_ROUNDS_MAX], rate[CKBI_ROUNDS_MAX], low, high;
-    for (uint32_t r = 0; r < answer->rounds; r++) {
-        double most = 0.0;
-        rate[r] = ckbi_study_rate(report, r + 1, row->segment_bytes, answer->threads[which]);
-        for (uint32_t i = 0; i < answer->row_count; i++) {
-            double other =
-                ckbi_study_rate(report, r + 1, answer->rows[i].segment_bytes, answer->threads[which]);
-            most = other > most ? other : most;
-        }
-        best[r] = ckbi_quotient(rate[r], most);
-    }
-    ckbi_shares(best, answer->rounds, skip, &row->of_best[which], &row->of_best_low[which],
-                &row->of_best_high[which]);
-    ckbi_shares(rate, answer->rounds, skip, &row->rate_per_s[which], &low, &high);
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < answer->row_count; i++)
+        if (answer->rows[i].rate_per_s[which] > answer->rows[best].rate_per_s[which])
+            best = i;
+    return best;
 }
 
-/* The worst of a row's shares of what the best row reaches. */
+static void ckbi_study_rates(const ckb_bench_report *report, ckb_segment_answer *answer, uint32_t which)
+{
+    double rate[CKBI_ROUNDS_MAX], low, high;
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        for (uint32_t r = 0; r < answer->rounds; r++)
+            rate[r] = ckbi_study_rate(report, r + 1, answer->rows[i].segment_bytes, answer->threads[which]);
+        ckbi_shares(rate, answer->rounds, 0, &answer->rows[i].rate_per_s[which], &low, &high);
+    }
+}
+
+/* Shares of the best row, which itself has 100 % in each round; others may have more in some. */
+static void ckbi_study_shares(const ckb_bench_report *report, ckb_segment_answer *answer, uint32_t skip,
+                              uint32_t which)
+{
+    uint64_t best_bytes = answer->rows[ckbi_study_best(answer, which)].segment_bytes;
+    double share[CKBI_ROUNDS_MAX];
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        ckb_segment_row *row = &answer->rows[i];
+        for (uint32_t r = 0; r < answer->rounds; r++)
+            share[r] = ckbi_quotient(ckbi_study_rate(report, r + 1, row->segment_bytes, answer->threads[which]),
+                                     ckbi_study_rate(report, r + 1, best_bytes, answer->threads[which]));
+        ckbi_shares(share, answer->rounds, skip, &row->of_best[which], &row->of_best_low[which],
+                    &row->of_best_high[which]);
+    }
+}
+
+/* The worse of a row's shares. */
 static double ckbi_study_worst(const ckb_segment_answer *answer, uint32_t place)
 {
-    double worst = 1.0;
-    for (uint32_t which = 0; which < answer->thread_counts; which++) {
-        double most = 0.0, share;
-        for (uint32_t i = 0; i < answer->row_count; i++)
-            most = answer->rows[i].of_best[which] > most ? answer->rows[i].of_best[which] : most;
-        share = ckbi_quotient(answer->rows[place].of_best[which], most);
-        worst = share < worst ? share : worst;
-    }
+    const ckb_segment_row *row = &answer->rows[place];
+    double worst = row->of_best[0];
+    if (answer->thread_counts == 2 && row->of_best[1] < worst)
+        worst = row->of_best[1];
     return worst;
 }
 
@@ -12920,11 +12933,12 @@ static void ckbi_study_answer(ckbi_study *study)
         return;
     report->has_segment_answer = true;
     skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
-    for (uint32_t i = 0; i < answer->row_count; i++)
-        for (uint32_t which = 0; which < answer->thread_counts; which++) {
-            ckbi_study_shares(report, answer, skip, &answer->rows[i], which);
+    for (uint32_t which = 0; which < answer->thread_counts; which++) {
+        ckbi_study_rates(report, answer, which);
+        ckbi_study_shares(report, answer, skip, which);
+        for (uint32_t i = 0; i < answer->row_count; i++)
             ckbi_study_why(report, answer, &answer->rows[i], which);
-        }
+    }
     answer->answer = ckbi_study_choose(answer);
     ckbi_study_sentence(answer);
     ckbi_study_caution(study);

@@ -28,6 +28,7 @@ enum { EXIT_GOOD = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_IO = 3, EXIT_CORRUPT
 #define LOGS_STANDARD 16u
 #define BENCH_LOG_NAME "bench" /* of the log that `log --keep` leaves */
 #define SCRATCH_SEGMENT_MAX (UINT64_C(16) << 20)
+#define SCRATCH_SEGMENTS_MAX (UINT64_C(1) << 17)
 
 /* One command as it was typed. */
 typedef struct invocation {
@@ -219,37 +220,14 @@ typedef struct place {
 static place bench_place;
 static ckb_host_thread bench_threads[1024 + 1]; /* and one for maintenance */
 
-/* The most segments that a journal can name in segments of this size, and more for containers. */
-static uint64_t place_segments_max(const ckb_bench_need *need, const ckb_target_options *options,
-                                   uint64_t capacity_bytes, uint32_t write_unit)
-{
-    uint64_t kept = UINT64_C(2) * need->max_containers + 256, least = 8;
-    uint64_t most = capacity_bytes / options->segment_bytes;
-    ckb_geometry geometry = {options->segment_bytes, 0, 1, write_unit, 1, 0};
-    most = most < CKB_NO_SEGMENT ? most : CKB_NO_SEGMENT - 1;
-    geometry.segment_count = (uint32_t)most;
-    if (ckb_format_memory(&geometry) != 0)
-        return most;
-    while (most - least > 1) {
-        uint64_t middle = least + (most - least) / 2;
-        geometry.segment_count = (uint32_t)middle;
-        if (ckb_format_memory(&geometry) != 0)
-            least = middle;
-        else
-            most = middle;
-    }
-    return least > kept + 8 ? least - kept : 8;
-}
-
 static int place_estimate(place *p, uint64_t *capacity_bytes);
 
 /* How a target is cut into segments. The default size follows from the free space of a directory; runs are
  * short and may have many writers, each with a segment of its own, so that larger ones would mostly be
- * reserved and never written. There may be no more segments than the journal can name. */
+ * reserved and never written. Small segments do not fill the whole target: each costs memory, used or not. */
 static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options *options)
 {
-    uint64_t capacity_bytes = 0, most;
-    uint32_t write_unit = p->kind == CKB_TARGET_DIRECTORY ? 512 : 4096;
+    uint64_t capacity_bytes = 0, most = need->segment_count;
     options->segment_bytes = need->segment_bytes;
     if (p->kind == CKB_TARGET_RAM || place_estimate(p, &capacity_bytes) != CKB_OK) {
         p->error[0] = '\0'; /* opening it has the last word */
@@ -261,9 +239,8 @@ static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options
     }
     if (options->segment_bytes == 0)
         return;
-    most = place_segments_max(need, options, capacity_bytes, write_unit);
-    if (need->segment_count != 0 && need->segment_count < most)
-        most = need->segment_count;
+    if (most == 0 || most > SCRATCH_SEGMENTS_MAX)
+        most = SCRATCH_SEGMENTS_MAX;
     if (most < capacity_bytes / options->segment_bytes)
         options->size_bytes = most * options->segment_bytes;
 }
@@ -272,8 +249,8 @@ static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options
 static bool place_fits(const place *p, const ckb_bench_need *need)
 {
     return p->is_open && p->wanted.segment_bytes == need->segment_bytes &&
-           p->wanted.segment_count == need->segment_count && p->wanted.prepare == need->prepare &&
-           p->wanted.max_containers >= need->max_containers &&
+           (p->kind == CKB_TARGET_RAM || p->wanted.segment_count == need->segment_count) &&
+           p->wanted.prepare == need->prepare && p->wanted.max_containers >= need->max_containers &&
            (!need->renew || !p->was_used || p->kind != CKB_TARGET_DIRECTORY);
 }
 
