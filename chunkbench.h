@@ -1056,6 +1056,8 @@ typedef struct ckb_bench_host {
     /* Thread number `slot`; 0 or a ckb_status. Null: one after the other in the calling thread. */
     int (*thread_start)(void *context, uint32_t slot, void (*run)(void *argument), void *argument);
     void (*thread_join)(void *context, uint32_t slot);
+    /* Slot of the calling thread + 1, 0 for the one that called ckb_bench_run. Goes with the two above. */
+    uint32_t (*thread_number)(void *context);
     bool (*interrupted)(void *context);                            /* asked some hundred times a second */
     void (*progress)(void *context, const ckb_progress *progress); /* at most once a second */
     /* One operation is durable. From any worker thread; non-zero ends the run. */
@@ -1369,7 +1371,6 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_STORE(pointer, value) __atomic_store_n(pointer, value, __ATOMIC_RELEASE)
 #define CKBI_ADD(pointer, value) __atomic_add_fetch(pointer, value, __ATOMIC_ACQ_REL)
 #define CKBI_SUB(pointer, value) __atomic_sub_fetch(pointer, value, __ATOMIC_ACQ_REL)
-#define CKBI_THREAD_LOCAL __thread
 #define CKBI_PARTITION_MIN 32768u /* chunks; smaller indexes are not worth several locks */
 #define CKBI_PARTITION_MAX 64u
 #else
@@ -1391,7 +1392,6 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_STORE(pointer, value) (*(pointer) = (value))
 #define CKBI_ADD(pointer, value) (*(pointer) += (value))
 #define CKBI_SUB(pointer, value) (*(pointer) -= (value))
-#define CKBI_THREAD_LOCAL
 #define CKBI_PARTITION_MIN UINT32_MAX
 #define CKBI_PARTITION_MAX 1u
 #endif
@@ -11171,7 +11171,7 @@ static void ckbi_write_plan(const ckb_option_value *values, uint32_t place, ckbi
 static bool ckbi_host_is_threaded(const ckb_bench_host *host)
 {
 #ifdef CKB_THREADS
-    return host->thread_start != NULL && host->thread_join != NULL;
+    return host->thread_start != NULL && host->thread_join != NULL && host->thread_number != NULL;
 #else
     (void)host;
     return false;
@@ -11283,14 +11283,6 @@ typedef struct ckbi_watch_caller {
     uint64_t begin_ns; /* of the first call of the medium since the role was taken; 0: none yet */
 } ckbi_watch_caller;
 
-static CKBI_THREAD_LOCAL ckbi_watch_caller ckbi_watch_this;
-
-static void ckbi_watch_caller_set(uint32_t role)
-{
-    ckbi_watch_this.role = role;
-    ckbi_watch_this.begin_ns = 0;
-}
-
 /* The write and sync of one commit. */
 typedef struct ckbi_watch_group {
     uint64_t begin_ns, end_ns;
@@ -11301,6 +11293,7 @@ typedef struct ckbi_watch_group {
 typedef struct ckbi_watch {
     ckb_medium below;
     const ckb_bench_host *host;
+    ckbi_watch_caller *callers; /* by the number of the thread */
     CKB_MUTEX lock;
     ckb_medium_use use[CKBI_ROLE_COUNT];
     uint64_t group_count; /* ever; the newest CKBI_WATCH_GROUPS are in `groups` */
@@ -11312,11 +11305,24 @@ static uint64_t ckbi_watch_now(const ckbi_watch *watch)
     return watch->host->now_ns(watch->host->context);
 }
 
-static uint64_t ckbi_watch_begin(const ckbi_watch *watch)
+static ckbi_watch_caller *ckbi_watch_this(const ckbi_watch *watch)
+{
+    const ckb_bench_host *host = watch->host;
+    return &watch->callers[host->thread_number != NULL ? host->thread_number(host->context) : 0];
+}
+
+static void ckbi_watch_as(const ckbi_watch *watch, uint32_t role)
+{
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    caller->role = role;
+    caller->begin_ns = 0;
+}
+
+static uint64_t ckbi_watch_begin(const ckbi_watch *watch, ckbi_watch_caller *caller)
 {
     uint64_t now_ns = ckbi_watch_now(watch);
-    if (ckbi_watch_this.begin_ns == 0)
-        ckbi_watch_this.begin_ns = now_ns;
+    if (caller->begin_ns == 0)
+        caller->begin_ns = now_ns;
     return now_ns;
 }
 
@@ -11334,8 +11340,9 @@ static int ckbi_watch_read(void *context, uint32_t segment, uint64_t offset, voi
 static int ckbi_watch_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
 {
     ckbi_watch *watch = context;
-    ckb_medium_use *use = &watch->use[ckbi_watch_this.role];
-    uint64_t begin_ns = ckbi_watch_begin(watch), end_ns;
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    ckb_medium_use *use = &watch->use[caller->role];
+    uint64_t begin_ns = ckbi_watch_begin(watch, caller), end_ns;
     int status = watch->below.write(watch->below.context, segment, offset, buffer, length);
     end_ns = ckbi_watch_now(watch);
     CKB_MUTEX_LOCK(&watch->lock);
@@ -11349,8 +11356,9 @@ static int ckbi_watch_write(void *context, uint32_t segment, uint64_t offset, co
 static int ckbi_watch_erase(void *context, uint32_t segment)
 {
     ckbi_watch *watch = context;
-    ckb_medium_use *use = &watch->use[ckbi_watch_this.role];
-    uint64_t begin_ns = ckbi_watch_begin(watch), end_ns;
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    ckb_medium_use *use = &watch->use[caller->role];
+    uint64_t begin_ns = ckbi_watch_begin(watch, caller), end_ns;
     int status = watch->below.erase(watch->below.context, segment);
     end_ns = ckbi_watch_now(watch);
     CKB_MUTEX_LOCK(&watch->lock);
@@ -11364,15 +11372,16 @@ static int ckbi_watch_erase(void *context, uint32_t segment)
 static int ckbi_watch_sync(void *context, uint32_t segment)
 {
     ckbi_watch *watch = context;
-    ckb_medium_use *use = &watch->use[ckbi_watch_this.role];
-    uint64_t begin_ns = ckbi_watch_begin(watch), end_ns;
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    ckb_medium_use *use = &watch->use[caller->role];
+    uint64_t begin_ns = ckbi_watch_begin(watch, caller), end_ns;
     int status = watch->below.sync(watch->below.context, segment);
     end_ns = ckbi_watch_now(watch);
     CKB_MUTEX_LOCK(&watch->lock);
     use->syncs++;
     use->sync_ns += ckbi_since(begin_ns, end_ns);
-    if (ckbi_watch_this.role == CKBI_ROLE_COMMIT) {
-        ckbi_watch_group group = {ckbi_watch_this.begin_ns, end_ns};
+    if (caller->role == CKBI_ROLE_COMMIT) {
+        ckbi_watch_group group = {caller->begin_ns, end_ns};
         watch->groups[watch->group_count++ % CKBI_WATCH_GROUPS] = group;
     }
     CKB_MUTEX_UNLOCK(&watch->lock);
@@ -11425,11 +11434,12 @@ typedef struct ckbi_bench_log {
     uint8_t *memory, *cursor_memory, *read_buffer, *expected;
     size_t memory_bytes, cursor_bytes;
     ckbi_watch *watch;
-    CKB_MUTEX append_lock; /* guards what follows */
-    uint64_t next_index;   /* that the next append gets; read by the maintenance thread */
-    uint64_t rolls;        /* seen by the last append */
-    uint64_t purged_at;    /* next_index at the last purge; of the maintenance thread */
-    uint64_t begin_ns;     /* begin of what watch and disk count */
+    ckbi_watch_caller *callers; /* the one that runs all, the lanes, and maintenance */
+    CKB_MUTEX append_lock;      /* guards what follows */
+    uint64_t next_index;        /* that the next append gets; read by the maintenance thread */
+    uint64_t rolls;             /* seen by the last append */
+    uint64_t purged_at;         /* next_index at the last purge; of the maintenance thread */
+    uint64_t begin_ns;          /* begin of what watch and disk count */
     bool disk_known;
     char disk_name[CKB_DISK_TEXT_BYTES];
     uint64_t disk[CKB_DISK_COUNTER_COUNT];
@@ -11506,9 +11516,9 @@ static void ckbi_bench_log_commit(ckbi_lane *lane)
     uint64_t entered_ns = last->entered_ns;
     ckbi_watch_group group;
     int status;
-    ckbi_watch_caller_set(CKBI_ROLE_COMMIT);
+    ckbi_watch_as(run->log->watch, CKBI_ROLE_COMMIT);
     status = ckb_log_commit(run->log->log, last->index);
-    ckbi_watch_caller_set(CKBI_ROLE_OTHER);
+    ckbi_watch_as(run->log->watch, CKBI_ROLE_OTHER);
     lane->mark_ns = ckbi_clock_read(&lane->clock, host);
     if (status != CKB_OK) {
         CKBI_STORE(&lane->failures, lane->failures + 1);
@@ -11538,7 +11548,7 @@ static bool ckbi_bench_log_maintain(ckbi_run *run)
     ckbi_bench_log *part = run->log;
     uint64_t next_index = CKBI_LOAD(&part->next_index);
     bool more = false;
-    ckbi_watch_caller_set(CKBI_ROLE_MAINTENANCE);
+    ckbi_watch_as(part->watch, CKBI_ROLE_MAINTENANCE);
     /* What fails here is met again by an append. */
     if (plan->purge_behind != 0 && next_index >= part->purged_at + plan->purge_step) {
         (void)ckbi_bench_log_purge(run, next_index);
@@ -11546,7 +11556,7 @@ static bool ckbi_bench_log_maintain(ckbi_run *run)
     }
     if (plan->ahead != 0 && ckb_maintain(run->volume, plan->ahead, &more) != CKB_OK)
         more = false;
-    ckbi_watch_caller_set(CKBI_ROLE_OTHER);
+    ckbi_watch_as(part->watch, CKBI_ROLE_OTHER);
     return more;
 }
 
@@ -11579,9 +11589,9 @@ static int ckbi_bench_log_take_turn(ckbi_lane *lane, ckbi_pending *entry)
     entry->index = part->next_index;
     if (run->lane_count > 1)
         entry->length = ckbi_bench_entry_make(run, entry->index, lane->data);
-    ckbi_watch_caller_set(CKBI_ROLE_APPEND);
+    ckbi_watch_as(part->watch, CKBI_ROLE_APPEND);
     status = ckbi_bench_log_append(run, lane->data, entry->length);
-    ckbi_watch_caller_set(CKBI_ROLE_OTHER);
+    ckbi_watch_as(part->watch, CKBI_ROLE_OTHER);
     if (status == CKB_OK) {
         ckb_log_stat(part->log, &info);
         entry->rolled = info.rolls != part->rolls;
@@ -11694,6 +11704,7 @@ static bool ckbi_bench_log_carve(ckbi_run *run, ckbi_arena *arena)
     part = part != NULL ? part : &counted;
     ckbi_fill(part, 0, sizeof *part);
     part->watch = ckbi_arena_take(arena, sizeof *part->watch, 64);
+    part->callers = ckbi_arena_take(arena, (plan->threads + 2) * sizeof *part->callers, 64);
     part->memory_bytes = ckb_log_memory(&plan->geometry, &config);
     part->memory = ckbi_arena_take(arena, part->memory_bytes, 64);
     if (part->memory_bytes == 0)
@@ -11717,6 +11728,8 @@ static void ckbi_bench_log_begin(ckbi_run *run, ckb_bench_need *need)
     ckbi_watch *watch = run->log->watch;
     ckbi_fill(watch, 0, sizeof *watch);
     watch->host = run->session->host;
+    watch->callers = run->log->callers;
+    ckbi_fill(watch->callers, 0, (run->plan->threads + 2) * sizeof *watch->callers);
     CKB_MUTEX_INIT(&watch->lock);
     CKB_MUTEX_INIT(&run->log->append_lock);
     need->wrap = ckbi_watch_wrap;
@@ -11791,9 +11804,9 @@ static void ckbi_bench_log_final_sync(ckbi_run *run, ckb_bench_result *result)
     uint64_t begin_ns = ckbi_clock_read(&session->clock, session->host), end_ns;
     int status = CKB_OK;
     if (run->plan->sync != CKBI_SYNC_NONE && part->next_index > 1) {
-        ckbi_watch_caller_set(CKBI_ROLE_COMMIT);
+        ckbi_watch_as(part->watch, CKBI_ROLE_COMMIT);
         status = ckb_log_commit(part->log, part->next_index - 1);
-        ckbi_watch_caller_set(CKBI_ROLE_OTHER);
+        ckbi_watch_as(part->watch, CKBI_ROLE_OTHER);
         end_ns = ckbi_clock_read(&session->clock, session->host);
         result->sync_ns = ckbi_since(begin_ns, end_ns);
         if (status != CKB_OK)

@@ -549,6 +549,13 @@ static void hook_thread_join(void *context, uint32_t slot)
     (void)ckb_host_thread_join(&bench_threads[slot]);
 }
 
+static uint32_t hook_thread_number(void *context)
+{
+    const ckb_host_thread *thread = ckb_host_thread_current();
+    (void)context;
+    return thread == NULL ? 0 : (uint32_t)(thread - bench_threads) + 1;
+}
+
 static bool hook_interrupted(void *context)
 {
     (void)context;
@@ -804,6 +811,7 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
     host->wait_ns = hook_wait;
     host->thread_start = hook_thread_start;
     host->thread_join = hook_thread_join;
+    host->thread_number = hook_thread_number;
     host->interrupted = hook_interrupted;
     host->progress = hook_progress;
     host->acknowledge = acks_file >= 0 ? hook_acknowledge : NULL;

@@ -40,9 +40,12 @@ void ckb_host_sleep_ns(uint64_t duration_ns)
     }
 }
 
+static _Thread_local ckb_host_thread *thread_current;
+
 static void *thread_main(void *context)
 {
     ckb_host_thread *thread = context;
+    thread_current = thread;
     thread->run(thread->context);
     return NULL;
 }
@@ -52,6 +55,11 @@ int ckb_host_thread_start(ckb_host_thread *thread, void (*run)(void *context), v
     thread->run = run;
     thread->context = context;
     return pthread_create(&thread->id, NULL, thread_main, thread) == 0 ? CKB_OK : CKB_NOSPACE;
+}
+
+ckb_host_thread *ckb_host_thread_current(void)
+{
+    return thread_current;
 }
 
 int ckb_host_thread_join(ckb_host_thread *thread)

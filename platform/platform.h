@@ -214,6 +214,9 @@ typedef struct ckb_host_thread {
 int ckb_host_thread_start(ckb_host_thread *thread, void (*run)(void *context), void *context);
 int ckb_host_thread_join(ckb_host_thread *thread);
 
+/* The calling thread, when ckb_host_thread_start started it; null otherwise. */
+ckb_host_thread *ckb_host_thread_current(void);
+
 /* ---------------------------------------------------------------------------------------------- >>parse */
 
 /* "4096", "64K", "1MiB", "2GB", "3T": K, M, G and T are powers of 1024. CKB_INVALID: not a size.
