@@ -1,6 +1,6 @@
 # chunkbench. `make run` needs gcc and make only; `make test` and `make check` say what else they want.
 #
-#   run       builds the static CLI and answers the first question about this directory's disk
+#   run       builds the static CLI and asks three questions of this directory's disk
 #   test      Criterion tests and the CLI's, in parallel; ends in a line `N passed, N failed`
 #   check     sanitizers, races, compilers, platforms, devices, kill -9, style; the same last line
 #   ceilings  speed against what the machine can do at best, and against fio and SQLite

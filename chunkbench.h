@@ -918,7 +918,9 @@ typedef enum ckb_option_kind {
     CKB_OPTION_SIZE,     /* digits and K, M, G or T (powers of 1024) */
     CKB_OPTION_DURATION, /* digits, perhaps a fraction, and ns, us, ms, s, m or h */
     CKB_OPTION_RATE,     /* digits, perhaps a fraction: per second, kept in thousandths */
+    CKB_OPTION_SPAN,     /* a size, or two with a dash between them: any size from one to the other */
     CKB_OPTION_CHOICE,   /* one of `choices`; where max is not 0 a count is also allowed */
+    CKB_OPTION_POLICY,   /* one of `choices`, a count, or a duration */
     CKB_OPTION_TEXT
 } ckb_option_kind;
 
@@ -939,8 +941,10 @@ typedef struct ckb_option {
 typedef struct ckb_option_value {
     bool given;                           /* on the command line */
     uint32_t count;                       /* how many values; 0: none, not even a default */
-    uint64_t number[CKB_OPTION_LIST_MAX]; /* flag: 1; choice: its place among the choices */
+    uint64_t number[CKB_OPTION_LIST_MAX]; /* flag: 1; choice: its place among the choices; span: its begin */
+    uint64_t last[CKB_OPTION_LIST_MAX];   /* span: its end, which belongs to it */
     bool chosen[CKB_OPTION_LIST_MAX];     /* with choices: number is a place, not a count */
+    bool timed[CKB_OPTION_LIST_MAX];      /* policy: number is a duration in nanoseconds */
     const char *text;                     /* as typed, or the default */
 } ckb_option_value;
 
@@ -982,7 +986,15 @@ typedef struct ckb_bench_need {
     uint64_t max_chunks;
     uint32_t max_containers;
     uint32_t max_writers;
+    uint32_t max_logs;
     uint32_t prepare_ahead;
+    uint32_t segment_count; /* no more than these */
+    uint32_t prepare;       /* how a segment gets its space: 1 no space, 2 reserved, 3 zeros are written; a
+                               target without that choice refuses one */
+    bool renew;             /* nothing that an earlier run made is used again, where that can be had */
+    /* Puts another medium, which measures, over the target's before it is mounted. */
+    void (*wrap)(void *context, ckb_medium *medium);
+    void *wrap_context;
 } ckb_bench_need;
 
 /* Makes volumes for runs. One is open at a time. `fault` is filled on failure where it applies. */
@@ -1006,6 +1018,36 @@ typedef struct ckb_pair {
     const char *key, *value;
 } ckb_pair;
 
+/* What an operating system counts of a disk, in the order of Linux's iostats.rst. */
+typedef enum ckb_disk_counter {
+    CKB_DISK_READS,
+    CKB_DISK_READ_MERGES,
+    CKB_DISK_READ_SECTORS, /* of 512 bytes */
+    CKB_DISK_READ_MS,      /* summed over the requests */
+    CKB_DISK_WRITES,
+    CKB_DISK_WRITE_MERGES,
+    CKB_DISK_WRITE_SECTORS,
+    CKB_DISK_WRITE_MS,
+    CKB_DISK_IN_FLIGHT,
+    CKB_DISK_BUSY_MS,     /* with at least one request in flight */
+    CKB_DISK_WEIGHTED_MS, /* in flight, summed over the requests */
+    CKB_DISK_COUNTER_COUNT
+} ckb_disk_counter;
+
+#define CKB_DISK_TEXT_BYTES 32
+
+/* What happened between two readings: the columns of iostat -x, as sysstat computes them. */
+typedef struct ckb_disk_use {
+    char name[CKB_DISK_TEXT_BYTES]; /* "": nothing was counted */
+    double read_merges_per_s, write_merges_per_s, reads_per_s, writes_per_s, read_mib_per_s, write_mib_per_s;
+    double request_sectors, queue_length, wait_ms, read_wait_ms, write_wait_ms, service_ms, busy_percent;
+} ckb_disk_use;
+
+/* Counters may have gone round at 2^32. `use->name` is left to the caller. */
+CKB_API void ckb_disk_use_of(const uint64_t before[CKB_DISK_COUNTER_COUNT],
+                             const uint64_t after[CKB_DISK_COUNTER_COUNT], uint64_t elapsed_ns,
+                             ckb_disk_use *use);
+
 /* The host of a run. Only now_ns and target are required. */
 typedef struct ckb_bench_host {
     void *context;
@@ -1014,10 +1056,15 @@ typedef struct ckb_bench_host {
     /* Thread number `slot`; 0 or a ckb_status. Null: one after the other in the calling thread. */
     int (*thread_start)(void *context, uint32_t slot, void (*run)(void *argument), void *argument);
     void (*thread_join)(void *context, uint32_t slot);
+    /* Slot of the calling thread + 1, 0 for the one that called ckb_bench_run. Goes with the two above. */
+    uint32_t (*thread_number)(void *context);
     bool (*interrupted)(void *context);                            /* asked some hundred times a second */
     void (*progress)(void *context, const ckb_progress *progress); /* at most once a second */
     /* One operation is durable. From any worker thread; non-zero ends the run. */
     int (*acknowledge)(void *context, const ckb_chunk_id *id, uint32_t length, uint32_t crc32c);
+    int (*acknowledge_entry)(void *context, uint64_t index, uint32_t length, uint32_t crc32c);
+    /* Reads the counters of the disk below the target. False, or null: nobody counts. */
+    bool (*disk)(void *context, char name[CKB_DISK_TEXT_BYTES], uint64_t counters[CKB_DISK_COUNTER_COUNT]);
     const ckb_bench_target *target;
     const char *command_line;
     const ckb_pair *environment;
@@ -1055,17 +1102,43 @@ typedef struct ckb_stall {
     uint32_t thread;
 } ckb_stall;
 
+/* Calls of a medium: how many, and how long they took together. */
+typedef struct ckb_medium_use {
+    uint64_t writes, write_bytes, write_ns;
+    uint64_t syncs, sync_ns;
+    uint64_t erases, erase_ns;
+} ckb_medium_use;
+
+/* What only a log has. Latencies are until durable; with sync none until the append returned. */
+typedef struct ckb_log_result {
+    uint32_t ahead;
+    uint32_t prepare;           /* as in ckb_bench_need */
+    uint64_t first, last;       /* indexes that are kept in the end */
+    uint64_t rolls;             /* segments begun */
+    uint64_t commits;           /* syncs that made entries durable */
+    ckb_latency rolled, others; /* of appends that began a segment, and of the rest */
+    uint64_t p99_low, p99_high; /* hold the p99 of all appends with 95 %, if they do not depend on each other */
+    ckb_latency queue_wait, device_wait;  /* of durable appends: their sum is the latency */
+    ckb_medium_use appends, commit_calls; /* of the medium, made by appending threads */
+    ckb_medium_use maintenance;           /* made beside them: preparing segments, purging */
+    uint64_t interval_ns;                 /* that the medium and the disk were watched, final sync included */
+    ckb_disk_use disk;
+} ckb_log_result;
+
 /* One row: where on the axes, and what was measured there. */
 typedef struct ckb_bench_result {
     uint32_t threads;
     uint32_t chunks_per_block;
-    uint64_t size_bytes;
+    uint64_t size_bytes;     /* the largest, where sizes vary */
+    uint64_t size_min_bytes; /* the smallest */
     uint64_t segment_bytes;
-    uint32_t sync; /* place among none, end, each; 3: every sync_every operations */
+    uint32_t sync; /* place among none, end, each; 3: every sync_every operations, 4: every sync_interval_ns */
     uint64_t sync_every;
+    uint64_t sync_interval_ns;
     uint64_t rate_limit_milli; /* thousandths per second; 0: closed loop */
     bool shared;
     bool raw;       /* the ceiling: plain sequential writing, one operation is size_bytes */
+    bool is_log;    /* entries of a log, not chunks: `log` has more */
     bool finished;  /* neither interrupted nor stopped by a failure */
     uint32_t round; /* of a sweep with rounds, from 1 */
     uint64_t operations, failures, bytes;
@@ -1082,6 +1155,7 @@ typedef struct ckb_bench_result {
     uint64_t stalls;
     uint32_t stall_count; /* listed ones: the longest, longest first */
     ckb_stall stall[CKB_STALLS_MAX];
+    ckb_log_result log;
 } ckb_bench_result;
 
 #define CKB_SWEEP_MAX CKB_OPTION_LIST_MAX
@@ -1104,22 +1178,64 @@ typedef struct ckb_qualify_answer {
     ckb_qualify_row rows[CKB_SWEEP_MAX];
 } ckb_qualify_answer;
 
-#define CKB_BENCH_MESSAGE_BYTES 320
+#define CKB_BENCH_MESSAGE_BYTES 480
+
+/* Durable appends to a log with segments of one size, over the rounds; [0] is with the fewer threads. */
+typedef struct ckb_segment_row {
+    uint64_t segment_bytes;
+    double rate_per_s[2]; /* medians, as all of these */
+    double of_best[2], of_best_low[2], of_best_high[2];
+    double entries_per_sync[2];
+    double roll_ns[2],
+        other_ns[2];        /* median latency of appends that began a segment (0: none did) and of others */
+    double disk_wait_ms[2]; /* 0: nobody counts */
+} ckb_segment_row;
+
+typedef struct ckb_segment_answer {
+    uint32_t rounds;
+    uint32_t row_count;
+    uint32_t answer; /* row: the smallest segments that come within 5 % of the best with either thread count */
+    uint32_t threads[2];
+    uint32_t thread_counts; /* 1 or 2 of these */
+    bool sure;
+    double confidence;
+    char sentence[CKB_BENCH_MESSAGE_BYTES];
+    char caution[CKB_BENCH_MESSAGE_BYTES]; /* "" when the answer is sure */
+    ckb_segment_row rows[CKB_SWEEP_MAX];
+} ckb_segment_answer;
+
+/* etcd's rule: 99 of 100 durable appends of one thread take less than this. */
+#define CKB_WAL_P99_NS UINT64_C(10000000)
+#define CKB_WAL_DURATION_NS UINT64_C(30000000000) /* least time of a measurement that is worth a verdict */
+
+typedef struct ckb_wal_answer {
+    bool pass;
+    uint64_t size_bytes, segment_bytes;
+    uint64_t measured_ns;
+    ckb_latency latency;
+    uint64_t p99_low, p99_high; /* as in ckb_log_result */
+    uint64_t slower_than_p999;  /* samples: how much the p99.9 rests on */
+    bool sure;
+    char sentence[CKB_BENCH_MESSAGE_BYTES];
+    char caution[CKB_BENCH_MESSAGE_BYTES];
+} ckb_wal_answer;
 
 typedef struct ckb_bench_report {
     const ckb_bench_host *host;
     const ckb_workload *workload;
     const ckb_option_value *values;
     int status;  /* 0, or what ended the run early */
-    bool failed; /* operations failed or read back wrong */
+    bool failed; /* operations failed or read back wrong, or a verdict is no */
     bool interrupted;
     char message[CKB_BENCH_MESSAGE_BYTES];  /* about status or the first failure; "" when none */
     char sentence[CKB_BENCH_MESSAGE_BYTES]; /* the answer; "" when there is none */
     char caution[CKB_BENCH_MESSAGE_BYTES];  /* why the answer is not sure; "" when it is */
     ckb_bench_result *results;
     uint32_t result_count;
-    bool has_answer;
+    bool has_answer, has_segment_answer, has_wal_answer;
     ckb_qualify_answer answer;
+    ckb_segment_answer segment_answer;
+    ckb_wal_answer wal_answer;
 } ckb_bench_report;
 
 /* Bytes of memory that a run needs, any alignment. CKB_INVALID: the options do not go together or do not
@@ -1170,6 +1286,9 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #endif
 #if defined(CKB_READ_ONLY) && defined(CHUNKBENCH_BENCH)
 #error "chunkbench: CKB_READ_ONLY removes what CHUNKBENCH_BENCH measures"
+#endif
+#if defined(CKB_NO_LOG) && defined(CHUNKBENCH_BENCH)
+#error "chunkbench: CKB_NO_LOG removes what CHUNKBENCH_BENCH measures"
 #endif
 
 /* ---------------------------------------------------------------------------------------------- >>base
@@ -9084,6 +9203,17 @@ static void ckbi_out_exact(ckbi_out *out, uint64_t number, const ckbi_unit *unit
     ckbi_out_number(out, number);
 }
 
+static void ckbi_out_exact_size(ckbi_out *out, uint64_t size_bytes)
+{
+    ckbi_out_exact(out, size_bytes, ckbi_size_units, sizeof ckbi_size_units / sizeof ckbi_size_units[0]);
+}
+
+static void ckbi_out_exact_duration(ckbi_out *out, uint64_t duration_ns)
+{
+    ckbi_out_exact(out, duration_ns, ckbi_duration_units,
+                   sizeof ckbi_duration_units / sizeof ckbi_duration_units[0]);
+}
+
 static double ckbi_sqrt(double value)
 {
     double root = value > 1.0 ? value : 1.0;
@@ -9337,6 +9467,46 @@ CKB_DEF double ckb_meter_rates(ckb_meter *meter, uint64_t now_ns, double rates[3
     return (double)meter->count / (double)elapsed_ns * 1e9;
 }
 
+/* --------------------------------------------------------------------------------------------- >>disk
+ * The extended columns of iostat, by sysstat's formulas. Requests are reads and writes; discards and
+ * flushes are not among them. */
+
+/* What a counter grew by. Kernels of 32 bits let them go round. */
+static double ckbi_disk_grown(const uint64_t *before, const uint64_t *after, ckb_disk_counter counter)
+{
+    uint64_t grown = after[counter] - before[counter];
+    return (double)(after[counter] < before[counter] ? (uint32_t)grown : grown);
+}
+
+static double ckbi_quotient(double dividend, double divisor)
+{
+    return divisor > 0.0 ? dividend / divisor : 0.0;
+}
+
+CKB_DEF void ckb_disk_use_of(const uint64_t before[CKB_DISK_COUNTER_COUNT],
+                             const uint64_t after[CKB_DISK_COUNTER_COUNT], uint64_t elapsed_ns,
+                             ckb_disk_use *use)
+{
+    double grown[CKB_DISK_COUNTER_COUNT], requests, seconds = (double)elapsed_ns / 1e9;
+    for (int i = 0; i < CKB_DISK_COUNTER_COUNT; i++)
+        grown[i] = ckbi_disk_grown(before, after, (ckb_disk_counter)i);
+    requests = grown[CKB_DISK_READS] + grown[CKB_DISK_WRITES];
+    use->read_merges_per_s = ckbi_quotient(grown[CKB_DISK_READ_MERGES], seconds);
+    use->write_merges_per_s = ckbi_quotient(grown[CKB_DISK_WRITE_MERGES], seconds);
+    use->reads_per_s = ckbi_quotient(grown[CKB_DISK_READS], seconds);
+    use->writes_per_s = ckbi_quotient(grown[CKB_DISK_WRITES], seconds);
+    use->read_mib_per_s = ckbi_quotient(grown[CKB_DISK_READ_SECTORS] / 2048.0, seconds);
+    use->write_mib_per_s = ckbi_quotient(grown[CKB_DISK_WRITE_SECTORS] / 2048.0, seconds);
+    use->request_sectors =
+        ckbi_quotient(grown[CKB_DISK_READ_SECTORS] + grown[CKB_DISK_WRITE_SECTORS], requests);
+    use->queue_length = ckbi_quotient(grown[CKB_DISK_WEIGHTED_MS] / 1000.0, seconds);
+    use->wait_ms = ckbi_quotient(grown[CKB_DISK_READ_MS] + grown[CKB_DISK_WRITE_MS], requests);
+    use->read_wait_ms = ckbi_quotient(grown[CKB_DISK_READ_MS], grown[CKB_DISK_READS]);
+    use->write_wait_ms = ckbi_quotient(grown[CKB_DISK_WRITE_MS], grown[CKB_DISK_WRITES]);
+    use->service_ms = ckbi_quotient(grown[CKB_DISK_BUSY_MS], requests);
+    use->busy_percent = ckbi_quotient(grown[CKB_DISK_BUSY_MS] / 10.0, seconds);
+}
+
 /* --------------------------------------------------------------------------------------------- >>pattern
  * Incompressible content that can be made again from seed, thread and index. A pool of random words is
  * xored with a random word per 16 KiB of each chunk: inside a chunk nothing repeats, and no two chunks
@@ -9495,6 +9665,17 @@ static ckbi_parse ckbi_parse_size(ckbi_span span, uint64_t *number)
     return result;
 }
 
+/* "4K", or "64-4K": from the one to the other. */
+static ckbi_parse ckbi_parse_span(ckbi_span span, uint64_t *first, uint64_t *last)
+{
+    ckbi_span rest = span, head = ckbi_span_cut(&rest, '-');
+    ckbi_parse result = ckbi_parse_size(head, first);
+    *last = *first;
+    if (result == CKBI_PARSE_OK && head.bytes < span.bytes)
+        result = ckbi_parse_size(rest, last);
+    return result == CKBI_PARSE_OK && *last < *first ? CKBI_PARSE_BAD : result;
+}
+
 /* number * unit plus the fraction that follows a dot in *span. Digits below one are dropped. */
 static ckbi_parse ckbi_take_fraction(ckbi_span *span, uint64_t unit, uint64_t *fraction)
 {
@@ -9561,12 +9742,37 @@ static bool ckbi_find_choice(const char *choices, ckbi_span span, uint64_t *plac
     return false;
 }
 
-/* One value of any kind that has a number. */
-static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, uint64_t *number, bool *chosen)
+/* The bounds of a policy's durations: below the first no timer can be trusted, above the last it is none. */
+#define CKBI_POLICY_MIN_NS 10000
+#define CKBI_POLICY_MAX_NS UINT64_C(60000000000)
+
+/* One value of any kind that has a number. Spans are CKBI_PARSE_OK with both ends in bounds. */
+static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, ckb_option_value *value)
 {
+    uint64_t *number = &value->number[value->count], *last = &value->last[value->count];
+    bool *chosen = &value->chosen[value->count], *timed = &value->timed[value->count];
     ckbi_parse result;
-    *chosen = false;
+    *chosen = *timed = false;
+    *last = 0;
     switch (option->kind) {
+    case CKB_OPTION_SPAN:
+        result = ckbi_parse_span(span, number, last);
+        if (result == CKBI_PARSE_OK && *last > option->max)
+            return CKBI_PARSE_RANGE;
+        break;
+    case CKB_OPTION_POLICY:
+        *chosen = ckbi_find_choice(option->choices, span, number);
+        if (*chosen)
+            return CKBI_PARSE_OK;
+        result = ckbi_parse_duration(span, number);
+        *timed = result != CKBI_PARSE_BAD;
+        if (result == CKBI_PARSE_OK && (*number < CKBI_POLICY_MIN_NS || *number > CKBI_POLICY_MAX_NS))
+            return CKBI_PARSE_RANGE;
+        if (*timed)
+            return result;
+        result = ckbi_take_digits(&span, number);
+        result = span.bytes != 0 ? CKBI_PARSE_BAD : result;
+        break;
     case CKB_OPTION_SIZE:
         result = ckbi_parse_size(span, number);
         break;
@@ -9598,11 +9804,10 @@ static ckbi_parse ckbi_parse_number(const ckb_option *option, ckbi_span span, ui
 /* A number as the option would take it. */
 static void ckbi_out_option_number(ckbi_out *out, const ckb_option *option, uint64_t number)
 {
-    if (option->kind == CKB_OPTION_SIZE)
-        ckbi_out_exact(out, number, ckbi_size_units, sizeof ckbi_size_units / sizeof ckbi_size_units[0]);
+    if (option->kind == CKB_OPTION_SIZE || option->kind == CKB_OPTION_SPAN)
+        ckbi_out_exact_size(out, number);
     else if (option->kind == CKB_OPTION_DURATION)
-        ckbi_out_exact(out, number, ckbi_duration_units,
-                       sizeof ckbi_duration_units / sizeof ckbi_duration_units[0]);
+        ckbi_out_exact_duration(out, number);
     else if (option->kind == CKB_OPTION_RATE && number % 1000 != 0)
         ckbi_out_fixed(out, (double)number / 1000.0, 3);
     else
@@ -9611,12 +9816,13 @@ static void ckbi_out_option_number(ckbi_out *out, const ckb_option *option, uint
 
 static void ckbi_out_bounds(ckbi_out *out, const ckb_option *option)
 {
-    if (option->kind == CKB_OPTION_CHOICE) {
+    bool policy = option->kind == CKB_OPTION_POLICY;
+    if (option->kind == CKB_OPTION_CHOICE || policy) {
         ckbi_span rest = ckbi_span_of(option->choices);
         while (rest.bytes != 0) {
             ckbi_span choice = ckbi_span_cut(&rest, '|');
             ckbi_out_bytes(out, choice.text, choice.bytes);
-            ckbi_out_text(out, rest.bytes != 0 ? ", " : option->max != 0 ? " or " : "");
+            ckbi_out_text(out, rest.bytes != 0 || policy ? ", " : option->max != 0 ? " or " : "");
         }
         if (option->max == 0)
             return;
@@ -9630,6 +9836,12 @@ static void ckbi_out_bounds(ckbi_out *out, const ckb_option *option)
     ckbi_out_option_number(out, option, option->min);
     ckbi_out_text(out, " to ");
     ckbi_out_option_number(out, option, option->max);
+    if (!policy)
+        return;
+    ckbi_out_text(out, " or ");
+    ckbi_out_exact_duration(out, CKBI_POLICY_MIN_NS);
+    ckbi_out_text(out, " to ");
+    ckbi_out_exact_duration(out, CKBI_POLICY_MAX_NS);
 }
 
 /* Quotes what the user typed: at most 40 bytes, control characters as '?'. */
@@ -9646,11 +9858,14 @@ static const char *ckbi_kind_text(uint8_t kind)
     switch (kind) {
     case CKB_OPTION_SIZE:
         return " is not a size (digits, then K, M, G or T; ";
+    case CKB_OPTION_SPAN:
+        return " is neither a size (digits, then K, M, G or T) nor SMALLEST-LARGEST (";
     case CKB_OPTION_DURATION:
         return " is not a duration (digits, then ns, us, ms, s, m or h; ";
     case CKB_OPTION_RATE:
         return " is not a rate (per second; ";
     case CKB_OPTION_CHOICE:
+    case CKB_OPTION_POLICY:
         return " is not known (";
     default:
         return " is not a count (digits; ";
@@ -9699,7 +9914,7 @@ static int ckbi_option_set_text(const ckb_option *option, ckb_option_value *valu
         more = option->list && item.bytes < before;
         if (value->count == CKB_OPTION_LIST_MAX)
             return ckbi_refuse(out, ckbi_span_of(option->name), "--", ": more than 32 values in the list");
-        result = ckbi_parse_number(option, item, &value->number[value->count], &value->chosen[value->count]);
+        result = ckbi_parse_number(option, item, value);
         if (result != CKBI_PARSE_OK)
             return ckbi_refuse_value(out, option, item, result);
     }
@@ -9837,7 +10052,8 @@ CKB_DEF int ckb_options_help(const ckb_option *options, uint32_t count, const ck
  * The workload `write`: threads write chunks of one size into containers of their own. A plan is one point
  * on the axes; a run carries it out: fresh volume, lanes (one per thread) behind a gate, final sync,
  * perhaps verification after a remount. The calling thread supervises: it asks for interrupts, reports
- * progress, and gives the volume its time for maintenance, as any host would. */
+ * progress, and gives the volume its time for maintenance, as any host would. What is the work of this
+ * workload alone stands in a ckbi_work; the rest is also that of >>log-workload. */
 
 enum {
     CKBI_WRITE_COUNT,
@@ -9860,6 +10076,7 @@ enum {
 
 #define CKBI_THREADS_MAX 1024
 #define CKBI_COUNT_MAX UINT64_C(1000000000000)
+#define CKBI_POLICY_ENTRIES_MAX 65536
 #define CKBI_DURATION_MAX UINT64_C(3600000000000000) /* 1000 h */
 
 static const ckb_option ckbi_write_options[CKBI_WRITE_OPTIONS] = {
@@ -9893,28 +10110,58 @@ static const ckb_option ckbi_write_options[CKBI_WRITE_OPTIONS] = {
      "bytes of each of a writer's two buffers; by default the library's choice"},
 };
 
-/* The place of "none", "end" and "each" among the choices of --sync, and one more. */
-enum { CKBI_SYNC_NONE, CKBI_SYNC_END, CKBI_SYNC_EACH, CKBI_SYNC_EVERY };
+struct ckbi_run;
+struct ckbi_lane;
+
+/* The place of "none", "end" and "each" among the choices of --sync, and two more. */
+enum { CKBI_SYNC_NONE, CKBI_SYNC_END, CKBI_SYNC_EACH, CKBI_SYNC_EVERY, CKBI_SYNC_TIMED };
 
 /* One point on the axes. */
 typedef struct ckbi_plan {
+    const struct ckbi_work *work;
     uint32_t threads;
     uint32_t chunks_per_block;
     uint32_t sync;
-    uint32_t sync_every; /* operations between two commits; 0: no commits */
-    uint64_t size_bytes;
-    uint64_t segment_bytes; /* 0: the target's choice */
-    uint64_t count;         /* operations; UINT64_MAX: only time ends the run */
-    uint64_t distinct;      /* ids; less than count: the oldest are overwritten */
-    uint64_t rate_milli;    /* 0: closed loop */
-    uint64_t duration_ns;   /* 0: no limit */
+    uint32_t sync_every; /* most operations of a thread between two commits; 0: no commits */
+    uint64_t sync_interval_ns;
+    uint64_t size_bytes;     /* the largest, where sizes vary */
+    uint64_t size_min_bytes; /* the smallest */
+    uint64_t segment_bytes;  /* 0: the target's choice */
+    uint64_t count;          /* operations; UINT64_MAX: only time ends the run */
+    uint64_t distinct;       /* ids; less than count: the oldest are overwritten */
+    uint64_t rate_milli;     /* 0: closed loop */
+    uint64_t duration_ns;    /* 0: no limit */
     uint64_t stall_ns;
     uint64_t container_base;
     size_t buffer_bytes;
     bool verify, shared, go_on;
+    bool maintenance_thread; /* otherwise the supervisor does it */
+    uint32_t ahead;          /* log: segments prepared ahead; 0: nobody prepares any */
+    uint32_t prepare;        /* log: as in ckb_bench_need */
+    uint64_t purge_behind;   /* log: entries to keep; 0: all */
+    uint64_t purge_step;     /* log: entries that one purge drops */
     ckb_bench_need need;
     ckb_geometry geometry;
 } ckbi_plan;
+
+/* What differs between kinds of runs. `begin` and `end` may be null. */
+typedef struct ckbi_work {
+    bool is_log;
+    const char *unit; /* of what is written: "chunks" */
+    /* Asks the target for its geometry and works out what the run needs there. */
+    int (*fit)(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out);
+    bool (*carve)(struct ckbi_run *run, ckbi_arena *arena);
+    void (*begin)(struct ckbi_run *run, ckb_bench_need *need); /* before the volume is mounted */
+    int (*open)(struct ckbi_run *run);
+    void (*loop)(struct ckbi_lane *lane);
+    /* Gives the volume its time. True: there is more to do at once. */
+    bool (*maintain)(struct ckbi_run *run);
+    void (*final_sync)(struct ckbi_run *run, ckb_bench_result *result);
+    void (*merge)(struct ckbi_run *run, ckb_bench_result *result);
+    int (*close)(struct ckbi_run *run);
+    int (*verify)(struct ckbi_run *run, ckb_bench_result *result); /* mounted again */
+    void (*end)(struct ckbi_run *run);
+} ckbi_work;
 
 /* The host's clock, guarded: small steps back count as no time, large ones are bridged. */
 typedef struct ckbi_clock {
@@ -9939,8 +10186,11 @@ static uint64_t ckbi_clock_read(ckbi_clock *clock, const ckb_bench_host *host)
 /* An operation that is applied and not yet durable. */
 typedef struct ckbi_pending {
     uint64_t begin_ns;
+    uint64_t entered_ns; /* log: when the append was called, which an open loop intended earlier */
     uint64_t index;
     uint32_t crc;
+    uint32_t length; /* of a log entry */
+    bool rolled;     /* it began a segment */
 } ckbi_pending;
 
 #define CKBI_BATCH_BYTES 32768u /* chunks made ahead of the clock; they stay in the first cache */
@@ -9965,6 +10215,9 @@ typedef struct ckbi_lane {
     ckbi_pending *pending;
     uint32_t pending_count;
     ckb_histogram latency, service, durable;
+    ckb_histogram rolled, queue, device; /* log; rolled ones are not in durable */
+    uint64_t bytes;                      /* log: of the entries appended */
+    uint64_t commit_due_ns;              /* log, with a sync interval */
     uint64_t stalls;
     uint32_t stall_count;
     ckb_stall stall[CKB_STALLS_MAX];
@@ -9994,7 +10247,9 @@ typedef struct ckbi_run {
     uint8_t *reader_memory, *read_buffer;
     size_t reader_bytes;
     uint32_t lane_count;
+    struct ckbi_bench_log *log;
     uint32_t gate, stop, finished; /* shared between threads */
+    uint32_t lanes_joined;         /* shared with the maintenance thread */
     uint64_t gate_ns;
     uint64_t tick_ns;
     ckb_meter meter;
@@ -10002,6 +10257,7 @@ typedef struct ckbi_run {
     int failure_status;
     uint32_t failure_lane;
     ckb_chunk_id failure_id;
+    uint64_t failure_entry; /* of a log; 0: none */
     ckb_fault failure_fault;
     const char *failure_action;
 } ckbi_run;
@@ -10021,19 +10277,27 @@ static ckb_chunk_id ckbi_lane_id(const ckbi_lane *lane, uint64_t index)
     return id;
 }
 
-/* The first failure of a run is kept; it ends the run unless --go-on, or when nothing can succeed any more. */
-static void ckbi_run_fail(ckbi_run *run, uint32_t lane, const ckb_chunk_id *id, const char *action, int status)
+/* The first failure of a run is kept; it ends the run unless --go-on, or when nothing can succeed any more.
+ * True: this is the first one, and the caller says what it was about. */
+static bool ckbi_run_failed(ckbi_run *run, uint32_t lane, const char *action, int status)
 {
-    if (CKBI_ADD(&run->failure_claims, 1) == 1) {
+    bool first = CKBI_ADD(&run->failure_claims, 1) == 1;
+    if (first) {
         ckb_fault first_damage;
         run->failure_status = status;
         run->failure_lane = lane;
-        run->failure_id = *id;
         run->failure_action = action;
         ckb_volume_fault(run->volume, &run->failure_fault, &first_damage);
     }
     if (!run->plan->go_on || status == CKB_FAILED || status == CKB_IO || status == CKB_READONLY)
         CKBI_STORE(&run->stop, 1);
+    return first;
+}
+
+static void ckbi_run_fail(ckbi_run *run, uint32_t lane, const ckb_chunk_id *id, const char *action, int status)
+{
+    if (ckbi_run_failed(run, lane, action, status))
+        run->failure_id = *id;
 }
 
 /* Keeps the longest, longest first. */
@@ -10052,16 +10316,21 @@ static void ckbi_stall_insert(ckb_stall *list, uint32_t *count, const ckb_stall 
     list[place] = *stall;
 }
 
+static void ckbi_lane_note_stall(ckbi_lane *lane, uint64_t begin_ns, uint64_t latency_ns)
+{
+    ckb_stall stall = {begin_ns > lane->run->gate_ns ? begin_ns - lane->run->gate_ns : 0, latency_ns,
+                       lane->number};
+    if (latency_ns < lane->run->plan->stall_ns)
+        return;
+    lane->stalls++;
+    ckbi_stall_insert(lane->stall, &lane->stall_count, &stall);
+}
+
 static void ckbi_lane_note_latency(ckbi_lane *lane, uint64_t begin_ns, uint64_t now_ns)
 {
     uint64_t latency_ns = now_ns > begin_ns ? now_ns - begin_ns : 0;
     ckb_histogram_add(&lane->latency, latency_ns);
-    if (latency_ns >= lane->run->plan->stall_ns) {
-        ckb_stall stall = {begin_ns > lane->run->gate_ns ? begin_ns - lane->run->gate_ns : 0, latency_ns,
-                           lane->number};
-        lane->stalls++;
-        ckbi_stall_insert(lane->stall, &lane->stall_count, &stall);
-    }
+    ckbi_lane_note_stall(lane, begin_ns, latency_ns);
 }
 
 /* Makes durable what is pending and tells who asked to be told. */
@@ -10174,7 +10443,8 @@ static void ckbi_run_tick(ckbi_run *run)
     run->tick_ns = ckbi_clock_read(&session->clock, host);
     if (ckbi_is_interrupted(session))
         CKBI_STORE(&run->stop, 1);
-    (void)ckb_maintain(run->volume, 16, NULL); /* what fails here is met again by a writer */
+    if (!run->plan->maintenance_thread || !session->threaded)
+        (void)run->plan->work->maintain(run);
     progress.done = ckbi_run_done(run, &progress.failures);
     ckb_meter_mark(&run->meter, run->tick_ns, progress.done - run->meter.count);
     if (host->progress == NULL || run->tick_ns < session->progress_ns + UINT64_C(1000000000))
@@ -10233,7 +10503,7 @@ static uint32_t ckbi_lane_make_batch(ckbi_lane *lane)
     return (uint32_t)count;
 }
 
-static void ckbi_lane_loop(ckbi_lane *lane)
+static void ckbi_chunk_loop(ckbi_lane *lane)
 {
     ckbi_run *run = lane->run;
     const ckbi_plan *plan = run->plan;
@@ -10262,9 +10532,21 @@ static void ckbi_lane_main(void *argument)
         ckbi_wait(run->session->host, 0);
     lane->start_ns = ckbi_clock_read(&lane->clock, run->session->host);
     lane->mark_ns = lane->start_ns;
-    ckbi_lane_loop(lane);
+    run->plan->work->loop(lane);
     lane->end_ns = lane->mark_ns;
     CKBI_ADD(&run->finished, 1);
+}
+
+#define CKBI_MAINTENANCE_PAUSE_NS 200000
+
+/* The life of a thread that does nothing but maintenance: it looks often, since a roll that finds nothing
+ * prepared has to wait for it. */
+static void ckbi_maintenance_main(void *argument)
+{
+    ckbi_run *run = argument;
+    while (CKBI_LOAD(&run->lanes_joined) == 0)
+        if (!run->plan->work->maintain(run))
+            ckbi_wait(run->session->host, CKBI_MAINTENANCE_PAUSE_NS);
 }
 
 static void ckbi_run_open_gate(ckbi_run *run)
@@ -10279,12 +10561,17 @@ static void ckbi_run_open_gate(ckbi_run *run)
 static int ckbi_run_threads(ckbi_run *run)
 {
     const ckb_bench_host *host = run->session->host;
+    bool maintained = run->plan->maintenance_thread;
     uint32_t started = 0;
     int status = CKB_OK;
     uint64_t pause_ns = CKBI_TICK_NS / 4;
     while (started < run->lane_count && status == CKB_OK) {
         status = host->thread_start(host->context, started, ckbi_lane_main, &run->lanes[started]);
         started += status == CKB_OK;
+    }
+    if (maintained && status == CKB_OK) {
+        status = host->thread_start(host->context, run->lane_count, ckbi_maintenance_main, run);
+        maintained = status == CKB_OK;
     }
     if (status != CKB_OK)
         CKBI_STORE(&run->stop, 1);
@@ -10297,13 +10584,16 @@ static int ckbi_run_threads(ckbi_run *run)
     }
     for (uint32_t i = 0; i < started; i++)
         host->thread_join(host->context, i);
+    CKBI_STORE(&run->lanes_joined, 1);
+    if (maintained && started == run->lane_count)
+        host->thread_join(host->context, run->lane_count);
     if (status != CKB_OK) {
         ckbi_message message;
         ckbi_out *out = ckbi_message_start(&message, run->session->report->message, CKB_BENCH_MESSAGE_BYTES);
         ckbi_out_text(out, "only ");
         ckbi_out_number(out, started);
         ckbi_out_text(out, " of ");
-        ckbi_out_number(out, run->lane_count);
+        ckbi_out_number(out, run->lane_count + run->plan->maintenance_thread);
         ckbi_out_text(out, " threads could be started");
         ckbi_out_end(out);
     }
@@ -10377,19 +10667,27 @@ static void ckbi_carve_lane(ckbi_arena *arena, ckbi_run *run, uint32_t number)
 /* Lays out a run. An arena without memory behind it only counts. */
 static bool ckbi_run_carve(ckbi_run *run, ckbi_arena *arena, ckbi_session *session, const ckbi_plan *plan)
 {
-    ckb_writer_config config = ckbi_plan_writer(plan);
-    uint32_t writers = ckbi_plan_writers(plan);
     ckbi_fill(run, 0, sizeof *run);
     run->session = session;
     run->plan = plan;
     run->lane_count = plan->threads;
     run->lanes = ckbi_arena_take(arena, sizeof(ckbi_lane) * plan->threads, 64);
-    run->writer_memory = ckbi_arena_take(arena, sizeof(uint8_t *) * writers, sizeof(void *));
-    run->writer_bytes = ckb_writer_memory(&plan->geometry, &config);
-    if (run->writer_bytes == 0 || (arena->end != NULL && (run->lanes == NULL || run->writer_memory == NULL)))
+    if (arena->end != NULL && run->lanes == NULL)
         return false;
     for (uint32_t i = 0; i < plan->threads; i++)
         ckbi_carve_lane(arena, run, i);
+    return plan->work->carve(run, arena) && arena->used < SIZE_MAX / 2;
+}
+
+static bool ckbi_chunk_carve(ckbi_run *run, ckbi_arena *arena)
+{
+    const ckbi_plan *plan = run->plan;
+    ckb_writer_config config = ckbi_plan_writer(plan);
+    uint32_t writers = ckbi_plan_writers(plan);
+    run->writer_memory = ckbi_arena_take(arena, sizeof(uint8_t *) * writers, sizeof(void *));
+    run->writer_bytes = ckb_writer_memory(&plan->geometry, &config);
+    if (run->writer_bytes == 0 || (arena->end != NULL && run->writer_memory == NULL))
+        return false;
     for (uint32_t i = 0; i < writers; i++) {
         uint8_t *memory = ckbi_arena_take(arena, run->writer_bytes, 64);
         if (arena->end != NULL)
@@ -10400,10 +10698,10 @@ static bool ckbi_run_carve(ckbi_run *run, ckbi_arena *arena, ckbi_session *sessi
         run->reader_memory = ckbi_arena_take(arena, run->reader_bytes, 64);
         run->read_buffer = ckbi_arena_take(arena, (size_t)plan->size_bytes, 64);
     }
-    return arena->used < SIZE_MAX / 2;
+    return true;
 }
 
-static int ckbi_run_open(ckbi_run *run)
+static int ckbi_chunk_open(ckbi_run *run)
 {
     const ckbi_plan *plan = run->plan;
     ckb_writer_config config = ckbi_plan_writer(plan);
@@ -10422,7 +10720,7 @@ static int ckbi_run_open(ckbi_run *run)
     return status;
 }
 
-static int ckbi_run_close_writers(ckbi_run *run)
+static int ckbi_chunk_close(ckbi_run *run)
 {
     int first = CKB_OK;
     for (uint32_t i = 0; i < ckbi_plan_writers(run->plan); i++) {
@@ -10473,7 +10771,7 @@ static int ckbi_lane_acknowledge_rest(ckbi_lane *lane)
     return status;
 }
 
-static void ckbi_run_final_sync(ckbi_run *run, ckb_bench_result *result)
+static void ckbi_chunk_final_sync(ckbi_run *run, ckb_bench_result *result)
 {
     ckbi_session *session = run->session;
     uint64_t begin_ns = ckbi_clock_read(&session->clock, session->host), end_ns;
@@ -10523,22 +10821,40 @@ static void ckbi_lane_verify(ckbi_lane *lane, ckb_bench_result *result)
     }
 }
 
+static int ckbi_chunk_verify(ckbi_run *run, ckb_bench_result *result)
+{
+    int status = ckb_reader_open(run->volume, run->reader_memory, run->reader_bytes, &run->reader);
+    for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++)
+        ckbi_lane_verify(&run->lanes[i], result);
+    return status;
+}
+
+static bool ckbi_chunk_maintain(ckbi_run *run)
+{
+    (void)ckb_maintain(run->volume, 16, NULL); /* what fails here is met again by a writer */
+    return false;
+}
+
+static void ckbi_chunk_merge(ckbi_run *run, ckb_bench_result *result)
+{
+    result->bytes = result->operations * run->plan->size_bytes;
+}
+
+/* ---- what all runs have in common */
+
+/* Mounts again and compares what is there with what was written. */
 static int ckbi_run_verify(ckbi_run *run, ckb_bench_result *result)
 {
     const ckb_bench_target *target = run->session->host->target;
-    ckb_chunk_id none = {0, 0, 0};
     int status = target->remount(target->context, &run->volume, &run->failure_fault);
     if (status != CKB_OK) {
         run->volume = NULL;
         run->failure_claims = 1;
         run->failure_status = status;
         run->failure_action = "remount";
-        run->failure_id = none;
         return status;
     }
-    status = ckb_reader_open(run->volume, run->reader_memory, run->reader_bytes, &run->reader);
-    for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++)
-        ckbi_lane_verify(&run->lanes[i], result);
+    status = run->plan->work->verify(run, result);
     result->verify_done = status == CKB_OK && !run->session->report->interrupted;
     return status;
 }
@@ -10549,11 +10865,16 @@ static void ckbi_result_axes(ckb_bench_result *result, const ckbi_plan *plan)
     result->threads = plan->threads;
     result->chunks_per_block = plan->chunks_per_block;
     result->size_bytes = plan->size_bytes;
+    result->size_min_bytes = plan->size_min_bytes;
     result->segment_bytes = plan->geometry.segment_bytes;
     result->sync = plan->sync;
     result->sync_every = plan->sync_every;
+    result->sync_interval_ns = plan->sync_interval_ns;
     result->rate_limit_milli = plan->rate_milli;
     result->shared = plan->shared;
+    result->is_log = plan->work->is_log;
+    result->log.ahead = plan->ahead;
+    result->log.prepare = plan->prepare;
 }
 
 /* Merges the lanes, into the first one's histograms. */
@@ -10580,13 +10901,13 @@ static void ckbi_run_merge(ckbi_run *run, ckb_bench_result *result)
         (void)ckb_histogram_merge(&first->service, &lane->service);
         (void)ckb_histogram_merge(&first->durable, &lane->durable);
     }
-    result->bytes = result->operations * run->plan->size_bytes;
     result->elapsed_ns = end_ns > start_ns ? end_ns - start_ns : 0;
     ckb_meter_mark(&run->meter, end_ns, result->operations - run->meter.count);
     result->mean_rate = ckb_meter_rates(&run->meter, end_ns, result->rates);
     ckb_histogram_latency(&first->latency, &result->latency);
     ckb_histogram_latency(&first->service, &result->service_latency);
     ckb_histogram_latency(&first->durable, &result->durable_latency);
+    run->plan->work->merge(run, result);
 }
 
 /* "thread 3: write of container 4 block 0 chunk 2: no space: segment ..." */
@@ -10608,6 +10929,12 @@ static void ckbi_run_explain(const ckbi_run *run)
         ckbi_out_number(out, run->failure_id.block);
         ckbi_out_text(out, " chunk ");
         ckbi_out_number(out, run->failure_id.chunk);
+        ckbi_out_text(out, ": ");
+    } else if (run->failure_entry != 0) {
+        ckbi_out_text(out, "thread ");
+        ckbi_out_number(out, run->failure_lane);
+        ckbi_out_text(out, ", entry ");
+        ckbi_out_number(out, run->failure_entry);
         ckbi_out_text(out, ": ");
     }
     ckbi_out_text(out, run->failure_action);
@@ -10656,35 +10983,40 @@ static int ckbi_run_execute(ckbi_session *session, const ckbi_plan *plan, ckb_be
     const ckb_bench_target *target = session->host->target;
     ckbi_arena arena = session->rest;
     ckbi_run run;
+    ckb_bench_need need = plan->need;
     ckb_fault fault = {0};
     int status, closed;
     ckbi_result_axes(result, plan);
     if (!ckbi_run_carve(&run, &arena, session, plan))
         return ckbi_run_report(session, "memory", CKB_INVALID, NULL);
-    status = target->fresh(target->context, &plan->need, &run.volume, &fault);
+    if (plan->work->begin != NULL)
+        plan->work->begin(&run, &need);
+    status = target->fresh(target->context, &need, &run.volume, &fault);
     if (status != CKB_OK)
         return ckbi_run_report(session, "fresh volume", status, &fault);
-    status = ckbi_run_open(&run);
+    status = plan->work->open(&run);
     if (status != CKB_OK)
-        ckbi_run_report(session, "preparing the run", status, NULL);
+        ckbi_run_report(session, "preparing the run", status, &run.failure_fault);
     else if (session->threaded)
         status = ckbi_run_threads(&run);
     else
         ckbi_run_inline(&run);
     if (status == CKB_OK) {
         if (run.failure_status != CKB_FAILED && run.failure_status != CKB_IO)
-            ckbi_run_final_sync(&run, result);
+            plan->work->final_sync(&run, result);
         ckbi_run_merge(&run, result);
     }
-    closed = ckbi_run_close_writers(&run);
+    closed = plan->work->close(&run);
     if (closed != CKB_OK && status == CKB_OK && run.failure_claims == 0)
-        ckbi_run_fail(&run, 0, &run.failure_id, "closing a writer", closed);
+        (void)ckbi_run_failed(&run, 0, "closing", closed);
     if (plan->verify && status == CKB_OK && run.stop == 0)
         status = ckbi_run_verify(&run, result);
     status = ckbi_run_settle(&run, result, status);
     closed = target->done(target->context);
     if (closed != CKB_OK && status == CKB_OK)
         status = ckbi_run_report(session, "unmount", closed, NULL);
+    if (plan->work->end != NULL)
+        plan->work->end(&run);
     return status;
 }
 
@@ -10714,33 +11046,6 @@ static void ckbi_plan_sync(ckbi_plan *plan, const ckb_option_value *value, uint3
     plan->sync = value->chosen[place] ? (uint32_t)value->number[place] : CKBI_SYNC_EVERY;
     plan->sync_every =
         plan->sync == CKBI_SYNC_EVERY ? (uint32_t)value->number[place] : plan->sync == CKBI_SYNC_EACH;
-}
-
-/* Row `place` of a sweep; threads vary fastest, so that they stand below each other. */
-static void ckbi_write_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
-{
-    uint32_t threads = ckbi_value_axis(&values[CKBI_WRITE_THREADS]);
-    uint32_t sizes = ckbi_value_axis(&values[CKBI_WRITE_SIZE]);
-    uint32_t syncs = ckbi_value_axis(&values[CKBI_WRITE_SYNC]);
-    bool timed = values[CKBI_WRITE_DURATION].given && !values[CKBI_WRITE_COUNT].given;
-    const char *prefix = values[CKBI_WRITE_PREFIX].text;
-    ckbi_fill(plan, 0, sizeof *plan);
-    plan->threads = (uint32_t)values[CKBI_WRITE_THREADS].number[place % threads];
-    plan->size_bytes = values[CKBI_WRITE_SIZE].number[place / threads % sizes];
-    ckbi_plan_sync(plan, &values[CKBI_WRITE_SYNC], place / threads / sizes % syncs);
-    plan->segment_bytes = ckbi_value_or(&values[CKBI_WRITE_SEGMENT], place / threads / sizes / syncs, 0);
-    plan->chunks_per_block = (uint32_t)values[CKBI_WRITE_BLOCK].number[0];
-    plan->count = timed ? UINT64_MAX : values[CKBI_WRITE_COUNT].number[0];
-    plan->distinct = plan->count;
-    plan->rate_milli = ckbi_value_or(&values[CKBI_WRITE_RATE], 0, 0);
-    plan->duration_ns = ckbi_value_or(&values[CKBI_WRITE_DURATION], 0, 0);
-    plan->stall_ns = values[CKBI_WRITE_STALL].number[0];
-    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_WRITE_BUFFER], 0, 0);
-    plan->verify = values[CKBI_WRITE_VERIFY].count != 0;
-    plan->shared = values[CKBI_WRITE_SHARED].count != 0;
-    plan->go_on = values[CKBI_WRITE_GO_ON].count != 0;
-    if (prefix != NULL && prefix[0] != '\0')
-        plan->container_base = (uint64_t)ckb_crc32c(0, prefix, ckbi_span_of(prefix).bytes) << 32;
 }
 
 /* What a chunk takes on the medium, its share of summaries and of the padding of commits included. */
@@ -10796,8 +11101,7 @@ static int ckbi_refuse_room(const ckb_bench_host *host, const ckbi_plan *plan, u
     return CKB_NOSPACE;
 }
 
-/* Asks the target for its geometry and works out what the run needs there. */
-static int ckbi_plan_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
 {
     const ckb_bench_target *target = host->target;
     ckb_bench_need *need = &plan->need;
@@ -10833,46 +11137,995 @@ static int ckbi_plan_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *
     return CKB_OK;
 }
 
+static const ckbi_work ckbi_chunk_work = {
+    false,
+    "chunks",
+    ckbi_chunk_fit,
+    ckbi_chunk_carve,
+    NULL,
+    ckbi_chunk_open,
+    ckbi_chunk_loop,
+    ckbi_chunk_maintain,
+    ckbi_chunk_final_sync,
+    ckbi_chunk_merge,
+    ckbi_chunk_close,
+    ckbi_chunk_verify,
+    NULL,
+};
+
+/* Row `place` of a sweep; threads vary fastest, so that they stand below each other. */
+static void ckbi_write_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
+{
+    uint32_t threads = ckbi_value_axis(&values[CKBI_WRITE_THREADS]);
+    uint32_t sizes = ckbi_value_axis(&values[CKBI_WRITE_SIZE]);
+    uint32_t syncs = ckbi_value_axis(&values[CKBI_WRITE_SYNC]);
+    bool timed = values[CKBI_WRITE_DURATION].given && !values[CKBI_WRITE_COUNT].given;
+    const char *prefix = values[CKBI_WRITE_PREFIX].text;
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_chunk_work;
+    plan->threads = (uint32_t)values[CKBI_WRITE_THREADS].number[place % threads];
+    plan->size_bytes = values[CKBI_WRITE_SIZE].number[place / threads % sizes];
+    plan->size_min_bytes = plan->size_bytes;
+    ckbi_plan_sync(plan, &values[CKBI_WRITE_SYNC], place / threads / sizes % syncs);
+    plan->segment_bytes = ckbi_value_or(&values[CKBI_WRITE_SEGMENT], place / threads / sizes / syncs, 0);
+    plan->chunks_per_block = (uint32_t)values[CKBI_WRITE_BLOCK].number[0];
+    plan->count = timed ? UINT64_MAX : values[CKBI_WRITE_COUNT].number[0];
+    plan->distinct = plan->count;
+    plan->rate_milli = ckbi_value_or(&values[CKBI_WRITE_RATE], 0, 0);
+    plan->duration_ns = ckbi_value_or(&values[CKBI_WRITE_DURATION], 0, 0);
+    plan->stall_ns = values[CKBI_WRITE_STALL].number[0];
+    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_WRITE_BUFFER], 0, 0);
+    plan->verify = values[CKBI_WRITE_VERIFY].count != 0;
+    plan->shared = values[CKBI_WRITE_SHARED].count != 0;
+    plan->go_on = values[CKBI_WRITE_GO_ON].count != 0;
+    if (prefix != NULL && prefix[0] != '\0')
+        plan->container_base = (uint64_t)ckb_crc32c(0, prefix, ckbi_span_of(prefix).bytes) << 32;
+}
+
 static bool ckbi_host_is_threaded(const ckb_bench_host *host)
 {
 #ifdef CKB_THREADS
-    return host->thread_start != NULL && host->thread_join != NULL;
+    return host->thread_start != NULL && host->thread_join != NULL && host->thread_number != NULL;
 #else
     (void)host;
     return false;
 #endif
 }
 
-static int ckbi_write_check(const ckb_bench_host *host, const ckb_option_value *values, ckbi_out *out)
+static int ckbi_threads_check(const ckb_bench_host *host, const ckb_option_value *threads, ckbi_out *out)
 {
-    if (ckbi_write_rows(values) > CKBI_ROWS_MAX) {
-        ckbi_out_text(out, "the lists make ");
-        ckbi_out_number(out, ckbi_write_rows(values));
-        ckbi_out_text(out, " runs; at most 1024 are possible");
-        ckbi_out_end(out);
-        return CKB_INVALID;
-    }
-    for (uint32_t i = 0; i < values[CKBI_WRITE_SYNC].count; i++)
-        if (host->acknowledge != NULL && values[CKBI_WRITE_SYNC].chosen[i] &&
-            values[CKBI_WRITE_SYNC].number[i] == CKBI_SYNC_NONE)
-            return ckbi_refuse(out, ckbi_span_of("none"),
-                               "--sync: ", " makes nothing durable that could be acknowledged");
-    for (uint32_t i = 0; i < values[CKBI_WRITE_THREADS].count; i++)
-        if (values[CKBI_WRITE_THREADS].number[i] > 1 && !ckbi_host_is_threaded(host))
+    for (uint32_t i = 0; i < threads->count; i++)
+        if (threads->number[i] > 1 && !ckbi_host_is_threaded(host))
             return ckbi_refuse(out, ckbi_span_of("1"), "--threads: this host has no threads; only ",
                                " is possible");
     return CKB_OK;
 }
 
+static int ckbi_rows_check(const ckb_bench_host *host, uint64_t rows, const ckb_option_value *threads,
+                           ckbi_out *out)
+{
+    if (rows <= CKBI_ROWS_MAX)
+        return ckbi_threads_check(host, threads, out);
+    ckbi_out_text(out, "the lists make ");
+    ckbi_out_number(out, rows);
+    ckbi_out_text(out, " runs; at most 1024 are possible");
+    ckbi_out_end(out);
+    return CKB_INVALID;
+}
+
+static int ckbi_write_check(const ckb_bench_host *host, const ckb_option_value *values, ckbi_out *out)
+{
+    for (uint32_t i = 0; i < values[CKBI_WRITE_SYNC].count; i++)
+        if (host->acknowledge != NULL && values[CKBI_WRITE_SYNC].chosen[i] &&
+            values[CKBI_WRITE_SYNC].number[i] == CKBI_SYNC_NONE)
+            return ckbi_refuse(out, ckbi_span_of("none"),
+                               "--sync: ", " makes nothing durable that could be acknowledged");
+    return ckbi_rows_check(host, ckbi_write_rows(values), &values[CKBI_WRITE_THREADS], out);
+}
+
+/* --------------------------------------------------------------------------------------------- >>log-workload
+ * The workload `log`: threads append to one log and make their entries durable together. Which segment size,
+ * which sync policy? A medium that measures lies over the target's, so that an append's wait can be split:
+ * device wait is its share of the write and sync that made it durable, queue wait is the rest. The calling
+ * thread's role tells the medium what its calls are for.
+ *
+ * What an entry holds, and how long it is, follows from seed and index alone. With several threads the index
+ * is only known when it is an entry's turn: they take turns at a lock around the append, as they would at
+ * the log's own. */
+
+enum {
+    CKBI_BENCH_LOG_COUNT,
+    CKBI_BENCH_LOG_THREADS,
+    CKBI_BENCH_LOG_SIZE,
+    CKBI_BENCH_LOG_SYNC,
+    CKBI_BENCH_LOG_SEGMENT,
+    CKBI_BENCH_LOG_AHEAD,
+    CKBI_BENCH_LOG_PREPARE,
+    CKBI_BENCH_LOG_RATE,
+    CKBI_BENCH_LOG_DURATION,
+    CKBI_BENCH_LOG_PURGE_BEHIND,
+    CKBI_BENCH_LOG_VERIFY,
+    CKBI_BENCH_LOG_GO_ON,
+    CKBI_BENCH_LOG_SEED,
+    CKBI_BENCH_LOG_STALL,
+    CKBI_BENCH_LOG_BUFFER,
+    CKBI_BENCH_LOG_OPTIONS
+};
+
+static const ckb_option ckbi_bench_log_options[CKBI_BENCH_LOG_OPTIONS] = {
+    {"count", 'n', CKB_OPTION_COUNT, false, "COUNT", "50000", 1, CKBI_COUNT_MAX, NULL,
+     "entries per run, over all threads"},
+    {"threads", 't', CKB_OPTION_COUNT, true, "LIST", "1", 1, CKBI_THREADS_MAX, NULL,
+     "appending threads; one run for each in the list"},
+    {"size", 's', CKB_OPTION_SPAN, true, "LIST", "256", 1, UINT64_C(1) << 30, NULL,
+     "bytes per entry; 64-4K: any size from the one to the other"},
+    {"sync", '\0', CKB_OPTION_POLICY, true, "LIST", "each", 1, CKBI_POLICY_ENTRIES_MAX, "none|each",
+     "when a thread makes its entries durable: never, each at once, every N, or every 10ms"},
+    {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
+     "bytes per segment; by default the target's choice"},
+    {"ahead", '\0', CKB_OPTION_COUNT, true, "LIST", "4", 0, 1024, NULL,
+     "segments that a maintenance thread prepares ahead; 0: none does, each roll pays"},
+    {"prepare", '\0', CKB_OPTION_CHOICE, true, "LIST", NULL, 0, 0, "none|reserve|zero",
+     "how a directory gives a segment its space: not before it is written, reserved, zeros written"},
+    {"rate", 'r', CKB_OPTION_RATE, false, "RATE", NULL, 1, UINT64_C(1000000000000), NULL,
+     "open loop: appends per second, over all threads; latency counts from the intended start"},
+    {"duration", '\0', CKB_OPTION_DURATION, false, "TIME", NULL, 1000000, CKBI_DURATION_MAX, NULL,
+     "end after this time; without --count the oldest entries are purged so that room does not end"},
+    {"purge-behind", '\0', CKB_OPTION_COUNT, false, "COUNT", NULL, 1, CKBI_COUNT_MAX, NULL,
+     "keep this many entries and purge the older ones beside the appends"},
+    {"verify", '\0', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL,
+     "mount again after each run and read every entry back"},
+    {"go-on", 'f', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL,
+     "go on after failures; otherwise the first one ends the run"},
+    {"seed", '\0', CKB_OPTION_COUNT, false, "NUMBER", "1", 0, UINT64_MAX, NULL, "of the content"},
+    {"stall", '\0', CKB_OPTION_DURATION, false, "TIME", "100ms", 1000, CKBI_DURATION_MAX, NULL,
+     "appends that take this long are listed"},
+    {"buffer", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 30, NULL,
+     "bytes of each of the log's two buffers; by default the library's choice"},
+};
+
+#define CKBI_BENCH_LOG_NAME "bench"
+#define CKBI_BENCH_LOG_TERM 1
+
+/* ---- the medium that measures */
+
+/* What a thread is doing when it calls the medium. */
+enum { CKBI_ROLE_OTHER, CKBI_ROLE_APPEND, CKBI_ROLE_COMMIT, CKBI_ROLE_MAINTENANCE, CKBI_ROLE_COUNT };
+
+typedef struct ckbi_watch_caller {
+    uint32_t role;
+    uint64_t begin_ns; /* of the first call of the medium since the role was taken; 0: none yet */
+} ckbi_watch_caller;
+
+/* The write and sync of one commit. */
+typedef struct ckbi_watch_group {
+    uint64_t begin_ns, end_ns;
+} ckbi_watch_group;
+
+#define CKBI_WATCH_GROUPS 64u /* commits that may end before a thread that waited for an older one wakes up */
+
+typedef struct ckbi_watch {
+    ckb_medium below;
+    const ckb_bench_host *host;
+    ckbi_watch_caller *callers; /* by the number of the thread */
+    CKB_MUTEX lock;
+    ckb_medium_use use[CKBI_ROLE_COUNT];
+    uint64_t group_count; /* ever; the newest CKBI_WATCH_GROUPS are in `groups` */
+    ckbi_watch_group groups[CKBI_WATCH_GROUPS];
+} ckbi_watch;
+
+static uint64_t ckbi_watch_now(const ckbi_watch *watch)
+{
+    return watch->host->now_ns(watch->host->context);
+}
+
+static ckbi_watch_caller *ckbi_watch_this(const ckbi_watch *watch)
+{
+    const ckb_bench_host *host = watch->host;
+    return &watch->callers[host->thread_number != NULL ? host->thread_number(host->context) : 0];
+}
+
+static void ckbi_watch_as(const ckbi_watch *watch, uint32_t role)
+{
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    caller->role = role;
+    caller->begin_ns = 0;
+}
+
+static uint64_t ckbi_watch_begin(const ckbi_watch *watch, ckbi_watch_caller *caller)
+{
+    uint64_t now_ns = ckbi_watch_now(watch);
+    if (caller->begin_ns == 0)
+        caller->begin_ns = now_ns;
+    return now_ns;
+}
+
+static uint64_t ckbi_since(uint64_t begin_ns, uint64_t end_ns)
+{
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+}
+
+static int ckbi_watch_read(void *context, uint32_t segment, uint64_t offset, void *buffer, size_t length)
+{
+    const ckbi_watch *watch = context;
+    return watch->below.read(watch->below.context, segment, offset, buffer, length);
+}
+
+static int ckbi_watch_write(void *context, uint32_t segment, uint64_t offset, const void *buffer, size_t length)
+{
+    ckbi_watch *watch = context;
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    ckb_medium_use *use = &watch->use[caller->role];
+    uint64_t begin_ns = ckbi_watch_begin(watch, caller), end_ns;
+    int status = watch->below.write(watch->below.context, segment, offset, buffer, length);
+    end_ns = ckbi_watch_now(watch);
+    CKB_MUTEX_LOCK(&watch->lock);
+    use->writes++;
+    use->write_bytes += length;
+    use->write_ns += ckbi_since(begin_ns, end_ns);
+    CKB_MUTEX_UNLOCK(&watch->lock);
+    return status;
+}
+
+static int ckbi_watch_erase(void *context, uint32_t segment)
+{
+    ckbi_watch *watch = context;
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    ckb_medium_use *use = &watch->use[caller->role];
+    uint64_t begin_ns = ckbi_watch_begin(watch, caller), end_ns;
+    int status = watch->below.erase(watch->below.context, segment);
+    end_ns = ckbi_watch_now(watch);
+    CKB_MUTEX_LOCK(&watch->lock);
+    use->erases++;
+    use->erase_ns += ckbi_since(begin_ns, end_ns);
+    CKB_MUTEX_UNLOCK(&watch->lock);
+    return status;
+}
+
+/* The sync of a commit ends a group, and those who wait for it find that before they are told. */
+static int ckbi_watch_sync(void *context, uint32_t segment)
+{
+    ckbi_watch *watch = context;
+    ckbi_watch_caller *caller = ckbi_watch_this(watch);
+    ckb_medium_use *use = &watch->use[caller->role];
+    uint64_t begin_ns = ckbi_watch_begin(watch, caller), end_ns;
+    int status = watch->below.sync(watch->below.context, segment);
+    end_ns = ckbi_watch_now(watch);
+    CKB_MUTEX_LOCK(&watch->lock);
+    use->syncs++;
+    use->sync_ns += ckbi_since(begin_ns, end_ns);
+    if (caller->role == CKBI_ROLE_COMMIT) {
+        ckbi_watch_group group = {caller->begin_ns, end_ns};
+        watch->groups[watch->group_count++ % CKBI_WATCH_GROUPS] = group;
+    }
+    CKB_MUTEX_UNLOCK(&watch->lock);
+    return status;
+}
+
+/* The hook of ckb_bench_need. */
+static void ckbi_watch_wrap(void *context, ckb_medium *medium)
+{
+    ckbi_watch *watch = context;
+    watch->below = *medium;
+    medium->context = watch;
+    medium->read = ckbi_watch_read;
+    medium->write = ckbi_watch_write;
+    medium->erase = ckbi_watch_erase;
+    medium->sync = ckbi_watch_sync;
+}
+
+static void ckbi_watch_reset(ckbi_watch *watch)
+{
+    CKB_MUTEX_LOCK(&watch->lock);
+    ckbi_fill(watch->use, 0, sizeof watch->use);
+    watch->group_count = 0;
+    CKB_MUTEX_UNLOCK(&watch->lock);
+}
+
+/* The group that made durable what was appended from `begin_ns` on, for a commit that returned at `end_ns`: the
+ * first that began after that. False: none is known, as when the entry was durable before anyone asked. */
+static bool ckbi_watch_find(ckbi_watch *watch, uint64_t begin_ns, uint64_t end_ns, ckbi_watch_group *found)
+{
+    bool any = false;
+    CKB_MUTEX_LOCK(&watch->lock);
+    for (uint64_t i = watch->group_count; i > 0 && i + CKBI_WATCH_GROUPS > watch->group_count; i--) {
+        const ckbi_watch_group *group = &watch->groups[(i - 1) % CKBI_WATCH_GROUPS];
+        if (group->begin_ns < begin_ns)
+            break;
+        if (group->end_ns > end_ns)
+            continue;
+        *found = *group;
+        any = true;
+    }
+    CKB_MUTEX_UNLOCK(&watch->lock);
+    return any;
+}
+
+/* ---- a run's log */
+
+typedef struct ckbi_bench_log {
+    ckb_log *log;
+    uint8_t *memory, *cursor_memory, *read_buffer, *expected;
+    size_t memory_bytes, cursor_bytes;
+    ckbi_watch *watch;
+    ckbi_watch_caller *callers; /* the one that runs all, the lanes, and maintenance */
+    CKB_MUTEX append_lock;      /* guards what follows */
+    uint64_t next_index;        /* that the next append gets; read by the maintenance thread */
+    uint64_t rolls;             /* seen by the last append */
+    uint64_t purged_at;         /* next_index at the last purge; of the maintenance thread */
+    uint64_t begin_ns;          /* begin of what watch and disk count */
+    bool disk_known;
+    char disk_name[CKB_DISK_TEXT_BYTES];
+    uint64_t disk[CKB_DISK_COUNTER_COUNT];
+} ckbi_bench_log;
+
+static uint32_t ckbi_bench_entry_length(const ckbi_run *run, uint64_t index)
+{
+    const ckbi_plan *plan = run->plan;
+    uint64_t sizes = plan->size_bytes - plan->size_min_bytes + 1;
+    uint64_t random = sizes == 1 ? 0 : ckbi_mix(run->session->pattern->seed + ckbi_mix(index));
+    return (uint32_t)(plan->size_min_bytes + random % sizes);
+}
+
+static uint32_t ckbi_bench_entry_make(const ckbi_run *run, uint64_t index, uint8_t *data)
+{
+    uint32_t length = ckbi_bench_entry_length(run, index);
+    ckbi_pattern_fill(run->session->pattern, 0, index, data, length);
+    return length;
+}
+
+static void ckbi_bench_entry_fail(ckbi_run *run, uint32_t lane, uint64_t index, const char *action, int status)
+{
+    if (ckbi_run_failed(run, lane, action, status))
+        run->failure_entry = index;
+}
+
+/* Splits the wait of an entry that became durable. */
+static void ckbi_lane_note_waits(ckbi_lane *lane, uint64_t begin_ns, uint64_t end_ns,
+                                 const ckbi_watch_group *group)
+{
+    uint64_t device_ns = ckbi_since(ckbi_max(begin_ns, group->begin_ns), ckbi_min(end_ns, group->end_ns));
+    ckb_histogram_add(&lane->device, device_ns);
+    ckb_histogram_add(&lane->queue, ckbi_since(begin_ns, end_ns) - device_ns);
+}
+
+/* What became durable at `end_ns`; `group` is null when nobody knows how. */
+static int ckbi_lane_note_durable(ckbi_lane *lane, uint64_t end_ns, const ckbi_watch_group *group)
+{
+    const ckb_bench_host *host = lane->run->session->host;
+    int status = CKB_OK;
+    for (uint32_t i = 0; i < lane->pending_count && status == CKB_OK; i++) {
+        const ckbi_pending *pending = &lane->pending[i];
+        uint64_t latency_ns = ckbi_since(pending->begin_ns, end_ns);
+        ckb_histogram_add(pending->rolled ? &lane->rolled : &lane->durable, latency_ns);
+        ckbi_lane_note_stall(lane, pending->begin_ns, latency_ns);
+        if (group != NULL)
+            ckbi_lane_note_waits(lane, pending->begin_ns, end_ns, group);
+        if (host->acknowledge_entry == NULL)
+            continue;
+        status = host->acknowledge_entry(host->context, pending->index, pending->length, pending->crc);
+        if (status != CKB_OK)
+            ckbi_bench_entry_fail(lane->run, lane->number, pending->index, "acknowledgement", CKB_IO);
+    }
+    lane->pending_count = 0;
+    return status;
+}
+
+/* The next moment at which threads make their entries durable: the same one for all, so that they share a
+ * sync. */
+static uint64_t ckbi_lane_next_commit(const ckbi_lane *lane)
+{
+    const ckbi_run *run = lane->run;
+    uint64_t interval_ns = run->plan->sync_interval_ns;
+    if (interval_ns == 0)
+        return UINT64_MAX;
+    return run->gate_ns + (ckbi_since(run->gate_ns, lane->mark_ns) / interval_ns + 1) * interval_ns;
+}
+
+static void ckbi_bench_log_commit(ckbi_lane *lane)
+{
+    ckbi_run *run = lane->run;
+    const ckb_bench_host *host = run->session->host;
+    const ckbi_pending *last = &lane->pending[lane->pending_count - 1];
+    uint64_t entered_ns = last->entered_ns;
+    ckbi_watch_group group;
+    int status;
+    ckbi_watch_as(run->log->watch, CKBI_ROLE_COMMIT);
+    status = ckb_log_commit(run->log->log, last->index);
+    ckbi_watch_as(run->log->watch, CKBI_ROLE_OTHER);
+    lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+    if (status != CKB_OK) {
+        CKBI_STORE(&lane->failures, lane->failures + 1);
+        ckbi_bench_entry_fail(run, lane->number, last->index, "commit", status);
+        lane->pending_count = 0;
+        return;
+    }
+    (void)ckbi_lane_note_durable(lane, lane->mark_ns,
+                                 ckbi_watch_find(run->log->watch, entered_ns, lane->mark_ns, &group) ? &group
+                                                                                                     : NULL);
+    lane->commit_due_ns = ckbi_lane_next_commit(lane);
+    if (host->acknowledge_entry != NULL)
+        lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+}
+
+/* Drops what is older than the entries to keep. */
+static int ckbi_bench_log_purge(ckbi_run *run, uint64_t next_index)
+{
+    uint64_t keep = run->plan->purge_behind;
+    return next_index > keep ? ckb_log_purge(run->log->log, next_index - keep) : CKB_OK;
+}
+
+/* Maintenance, in its thread or between the operations of the only one. */
+static bool ckbi_bench_log_maintain(ckbi_run *run)
+{
+    const ckbi_plan *plan = run->plan;
+    ckbi_bench_log *part = run->log;
+    uint64_t next_index = CKBI_LOAD(&part->next_index);
+    bool more = false;
+    ckbi_watch_as(part->watch, CKBI_ROLE_MAINTENANCE);
+    /* What fails here is met again by an append. */
+    if (plan->purge_behind != 0 && next_index >= part->purged_at + plan->purge_step) {
+        (void)ckbi_bench_log_purge(run, next_index);
+        part->purged_at = next_index;
+    }
+    if (plan->ahead != 0 && ckb_maintain(run->volume, plan->ahead, &more) != CKB_OK)
+        more = false;
+    ckbi_watch_as(part->watch, CKBI_ROLE_OTHER);
+    return more;
+}
+
+/* The append itself, with its index already known. When purges come too late for it, it helps. */
+static int ckbi_bench_log_append(ckbi_run *run, const uint8_t *data, uint32_t length)
+{
+    ckbi_bench_log *part = run->log;
+    uint64_t index = 0;
+    int status = ckb_log_append(part->log, CKBI_BENCH_LOG_TERM, data, length, 0, &index);
+    for (unsigned attempt = 0; attempt < 4 && status == CKB_NOSPACE && run->plan->purge_behind != 0;
+         attempt++) {
+        int helped = ckbi_bench_log_purge(run, part->next_index);
+        if (helped == CKB_OK)
+            helped = ckb_maintain(run->volume, 256, NULL);
+        if (helped != CKB_OK && helped != CKB_NOSPACE)
+            return helped;
+        status = ckb_log_append(part->log, CKBI_BENCH_LOG_TERM, data, length, 0, &index);
+    }
+    return status == CKB_OK && index != part->next_index ? CKB_GAP : status;
+}
+
+/* Appends the entry whose turn it is. Alone, its content was made before the clock was read. */
+static int ckbi_bench_log_take_turn(ckbi_lane *lane, ckbi_pending *entry)
+{
+    ckbi_run *run = lane->run;
+    ckbi_bench_log *part = run->log;
+    ckb_log_info info;
+    int status;
+    CKB_MUTEX_LOCK(&part->append_lock);
+    entry->index = part->next_index;
+    if (run->lane_count > 1)
+        entry->length = ckbi_bench_entry_make(run, entry->index, lane->data);
+    ckbi_watch_as(part->watch, CKBI_ROLE_APPEND);
+    status = ckbi_bench_log_append(run, lane->data, entry->length);
+    ckbi_watch_as(part->watch, CKBI_ROLE_OTHER);
+    if (status == CKB_OK) {
+        ckb_log_stat(part->log, &info);
+        entry->rolled = info.rolls != part->rolls;
+        part->rolls = info.rolls;
+        CKBI_STORE(&part->next_index, entry->index + 1);
+    }
+    CKB_MUTEX_UNLOCK(&part->append_lock);
+    return status;
+}
+
+/* One append. `intended_ns` is 0 in a closed loop. */
+static void ckbi_bench_log_operate(ckbi_lane *lane, uint64_t intended_ns)
+{
+    ckbi_run *run = lane->run;
+    const ckbi_plan *plan = run->plan;
+    const ckb_bench_host *host = run->session->host;
+    ckbi_pending entry = {0, 0, 0, 0, 0, false};
+    int status;
+    if (run->lane_count == 1) {
+        entry.length = ckbi_bench_entry_make(run, run->log->next_index, lane->data);
+        lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+    }
+    entry.entered_ns = lane->mark_ns;
+    entry.begin_ns = intended_ns != 0 ? intended_ns : lane->mark_ns;
+    status = ckbi_bench_log_take_turn(lane, &entry);
+    lane->mark_ns = ckbi_clock_read(&lane->clock, host);
+    lane->tried++;
+    if (status != CKB_OK) {
+        CKBI_STORE(&lane->failures, lane->failures + 1);
+        ckbi_bench_entry_fail(run, lane->number, entry.index, "append", status);
+        return;
+    }
+    if (intended_ns != 0)
+        ckb_histogram_add(&lane->service, ckbi_since(entry.entered_ns, lane->mark_ns));
+    ckb_histogram_add(&lane->latency, ckbi_since(entry.begin_ns, lane->mark_ns));
+    lane->bytes += entry.length;
+    CKBI_STORE(&lane->done, lane->done + 1);
+    if (host->acknowledge_entry != NULL)
+        entry.crc = ckb_crc32c(0, lane->data, entry.length);
+    if (plan->sync_every == 0) {
+        ckb_histogram_add(entry.rolled ? &lane->rolled : &lane->durable,
+                          ckbi_since(entry.begin_ns, lane->mark_ns));
+        ckbi_lane_note_stall(lane, entry.begin_ns, ckbi_since(entry.begin_ns, lane->mark_ns));
+        return;
+    }
+    lane->pending[lane->pending_count++] = entry;
+    if (lane->pending_count == plan->sync_every || lane->mark_ns >= lane->commit_due_ns)
+        ckbi_bench_log_commit(lane);
+}
+
+/* Waits for an intended start; commits that fall due meanwhile are not kept waiting. */
+static bool ckbi_bench_log_wait(ckbi_lane *lane, uint64_t intended_ns, uint64_t deadline_ns)
+{
+    for (;;) {
+        bool commits = lane->pending_count != 0 && lane->commit_due_ns < intended_ns;
+        if (!ckbi_lane_wait_until(lane, commits ? lane->commit_due_ns : intended_ns, deadline_ns))
+            return false;
+        if (!commits)
+            return true;
+        ckbi_bench_log_commit(lane);
+    }
+}
+
+static void ckbi_bench_log_loop(ckbi_lane *lane)
+{
+    ckbi_run *run = lane->run;
+    const ckbi_plan *plan = run->plan;
+    uint64_t deadline_ns = plan->duration_ns != 0 ? run->gate_ns + plan->duration_ns : UINT64_MAX;
+    lane->commit_due_ns = ckbi_lane_next_commit(lane);
+    while (lane->tried < lane->share) {
+        uint64_t intended_ns = plan->rate_milli != 0 ? ckbi_lane_intended(lane, lane->tried) : 0;
+        if (intended_ns != 0 && !ckbi_bench_log_wait(lane, intended_ns, deadline_ns))
+            return;
+        if (CKBI_LOAD(&run->stop) != 0 || lane->mark_ns >= deadline_ns)
+            return;
+        ckbi_bench_log_operate(lane, intended_ns);
+        ckbi_lane_serve(lane);
+    }
+}
+
+/* ---- before and after the threads */
+
+static ckb_log_config ckbi_bench_log_config(const ckbi_plan *plan)
+{
+    ckb_log_config config = {plan->buffer_bytes, 0, 0, false};
+    return config;
+}
+
+static bool ckbi_bench_log_carve_lane(ckbi_arena *arena, ckbi_run *run, uint32_t number)
+{
+    const ckb_bench_host *host = run->session->host;
+    ckbi_lane counted, *lane = arena->end != NULL ? &run->lanes[number] : &counted;
+    if (run->plan->sync_every == 0)
+        ckbi_carve_histogram(arena, host, &lane->durable);
+    ckbi_carve_histogram(arena, host, &lane->rolled);
+    ckbi_carve_histogram(arena, host, &lane->queue);
+    lane->device.buckets = NULL;
+    ckbi_carve_histogram(arena, host, &lane->device);
+    return arena->end == NULL || lane->device.buckets != NULL;
+}
+
+static bool ckbi_bench_log_carve(ckbi_run *run, ckbi_arena *arena)
+{
+    const ckbi_plan *plan = run->plan;
+    ckb_log_config config = ckbi_bench_log_config(plan);
+    ckbi_bench_log counted, *part = ckbi_arena_take(arena, sizeof *part, 64);
+    run->log = part;
+    if (arena->end != NULL && part == NULL)
+        return false;
+    part = part != NULL ? part : &counted;
+    ckbi_fill(part, 0, sizeof *part);
+    part->watch = ckbi_arena_take(arena, sizeof *part->watch, 64);
+    part->callers = ckbi_arena_take(arena, (plan->threads + 2) * sizeof *part->callers, 64);
+    part->memory_bytes = ckb_log_memory(&plan->geometry, &config);
+    part->memory = ckbi_arena_take(arena, part->memory_bytes, 64);
+    if (part->memory_bytes == 0)
+        return false;
+    for (uint32_t i = 0; i < plan->threads; i++)
+        if (!ckbi_bench_log_carve_lane(arena, run, i))
+            return false;
+    if (plan->verify) {
+        part->cursor_bytes = ckb_log_cursor_memory(&plan->geometry, 0);
+        part->cursor_memory = ckbi_arena_take(arena, part->cursor_bytes, 64);
+        part->read_buffer = ckbi_arena_take(arena, plan->size_bytes, 64);
+        part->expected = ckbi_arena_take(arena, plan->size_bytes, 64);
+        return arena->end == NULL || part->expected != NULL;
+    }
+    return true;
+}
+
+/* The volume's medium is wrapped when it is mounted, so that the watch must be ready before. */
+static void ckbi_bench_log_begin(ckbi_run *run, ckb_bench_need *need)
+{
+    ckbi_watch *watch = run->log->watch;
+    ckbi_fill(watch, 0, sizeof *watch);
+    watch->host = run->session->host;
+    watch->callers = run->log->callers;
+    ckbi_fill(watch->callers, 0, (run->plan->threads + 2) * sizeof *watch->callers);
+    CKB_MUTEX_INIT(&watch->lock);
+    CKB_MUTEX_INIT(&run->log->append_lock);
+    need->wrap = ckbi_watch_wrap;
+    need->wrap_context = watch;
+}
+
+static void ckbi_bench_log_end(ckbi_run *run)
+{
+    CKB_MUTEX_DESTROY(&run->log->append_lock);
+    CKB_MUTEX_DESTROY(&run->log->watch->lock);
+}
+
+static void ckbi_bench_log_start_counts(ckbi_run *run)
+{
+    ckbi_bench_log *part = run->log;
+    const ckb_bench_host *host = run->session->host;
+    ckbi_watch_reset(part->watch);
+    part->disk_known = host->disk != NULL && host->disk(host->context, part->disk_name, part->disk);
+    part->begin_ns = ckbi_clock_read(&run->session->clock, host);
+}
+
+static int ckbi_bench_log_open(ckbi_run *run)
+{
+    ckbi_bench_log *part = run->log;
+    ckb_log_config config = ckbi_bench_log_config(run->plan);
+    int status = ckb_log_create(run->volume, CKBI_BENCH_LOG_NAME, 1);
+    part->next_index = part->purged_at = 1;
+    if (status == CKB_OK)
+        status = ckb_log_open(run->volume, CKBI_BENCH_LOG_NAME, &config, part->memory, part->memory_bytes,
+                              &part->log, &run->failure_fault);
+    /* A host that prepares segments ahead does so before the load comes. */
+    if (status == CKB_OK && run->plan->ahead != 0)
+        (void)ckb_maintain(run->volume, 4 * run->plan->ahead, NULL);
+    if (status == CKB_OK)
+        ckbi_bench_log_start_counts(run);
+    return status;
+}
+
+static int ckbi_bench_log_close(ckbi_run *run)
+{
+    int status = run->log->log != NULL ? ckb_log_close(run->log->log) : CKB_OK;
+    run->log->log = NULL;
+    return status;
+}
+
+/* Reads what watch, disk and log have counted since ckbi_bench_log_start_counts. */
+static void ckbi_bench_log_take_counts(ckbi_run *run, ckb_log_result *result)
+{
+    ckbi_bench_log *part = run->log;
+    const ckb_bench_host *host = run->session->host;
+    uint64_t disk[CKB_DISK_COUNTER_COUNT];
+    ckb_log_info info;
+    result->interval_ns = ckbi_since(part->begin_ns, ckbi_clock_read(&run->session->clock, host));
+    if (part->disk_known && host->disk(host->context, part->disk_name, disk)) {
+        ckb_disk_use_of(part->disk, disk, result->interval_ns, &result->disk);
+        ckbi_copy(result->disk.name, part->disk_name, sizeof result->disk.name);
+    }
+    result->appends = part->watch->use[CKBI_ROLE_APPEND];
+    result->commit_calls = part->watch->use[CKBI_ROLE_COMMIT];
+    result->maintenance = part->watch->use[CKBI_ROLE_MAINTENANCE];
+    result->commits = part->watch->group_count;
+    ckb_log_stat(part->log, &info);
+    result->rolls = info.rolls;
+    result->first = info.first;
+    result->last = info.last;
+}
+
+static void ckbi_bench_log_final_sync(ckbi_run *run, ckb_bench_result *result)
+{
+    ckbi_session *session = run->session;
+    ckbi_bench_log *part = run->log;
+    uint64_t begin_ns = ckbi_clock_read(&session->clock, session->host), end_ns;
+    int status = CKB_OK;
+    if (run->plan->sync != CKBI_SYNC_NONE && part->next_index > 1) {
+        ckbi_watch_as(part->watch, CKBI_ROLE_COMMIT);
+        status = ckb_log_commit(part->log, part->next_index - 1);
+        ckbi_watch_as(part->watch, CKBI_ROLE_OTHER);
+        end_ns = ckbi_clock_read(&session->clock, session->host);
+        result->sync_ns = ckbi_since(begin_ns, end_ns);
+        if (status != CKB_OK)
+            ckbi_bench_entry_fail(run, 0, part->next_index - 1, "final sync", status);
+        for (uint32_t i = 0; i < run->lane_count && status == CKB_OK; i++) {
+            ckbi_lane *lane = &run->lanes[i];
+            ckbi_watch_group group;
+            bool known =
+                lane->pending_count != 0 &&
+                ckbi_watch_find(part->watch, lane->pending[lane->pending_count - 1].entered_ns, end_ns, &group);
+            status = ckbi_lane_note_durable(lane, end_ns, known ? &group : NULL);
+        }
+    }
+    ckbi_bench_log_take_counts(run, &result->log);
+}
+
+/* Ranks 1.96 standard deviations of a binomial away on either side. */
+static void ckbi_histogram_p99_range(const ckb_histogram *histogram, uint64_t *low, uint64_t *high)
+{
+    double away = ckbi_quotient(1.96 * 9949.874, ckbi_sqrt((double)histogram->count)); /* of 100000 */
+    uint32_t rank = (uint32_t)ckbi_min((uint64_t)away, 99000);
+    *low = ckb_histogram_percentile(histogram, 99000 - rank);
+    *high = ckb_histogram_percentile(histogram, (uint32_t)ckbi_min(99000 + rank + 1, 100000));
+}
+
+/* Merges what only logs have. Durable latency is that of all appends, so the rolled ones join the others. */
+static void ckbi_bench_log_merge(ckbi_run *run, ckb_bench_result *result)
+{
+    ckbi_lane *first = &run->lanes[0];
+    for (uint32_t i = 0; i < run->lane_count; i++) {
+        const ckbi_lane *lane = &run->lanes[i];
+        result->bytes += lane->bytes;
+        if (i == 0)
+            continue;
+        (void)ckb_histogram_merge(&first->rolled, &lane->rolled);
+        (void)ckb_histogram_merge(&first->queue, &lane->queue);
+        (void)ckb_histogram_merge(&first->device, &lane->device);
+    }
+    ckb_histogram_latency(&first->durable, &result->log.others);
+    ckb_histogram_latency(&first->rolled, &result->log.rolled);
+    ckb_histogram_latency(&first->queue, &result->log.queue_wait);
+    ckb_histogram_latency(&first->device, &result->log.device_wait);
+    (void)ckb_histogram_merge(&first->durable, &first->rolled);
+    ckbi_histogram_p99_range(&first->durable, &result->log.p99_low, &result->log.p99_high);
+    ckbi_fill(&result->durable_latency, 0, sizeof result->durable_latency);
+    if (run->plan->sync_every != 0)
+        ckb_histogram_latency(&first->durable, &result->durable_latency);
+}
+
+/* Compares one entry with what its index asks for. */
+static bool ckbi_bench_entry_is_right(ckbi_run *run, const ckb_entry *entry, uint64_t index)
+{
+    ckbi_bench_log *part = run->log;
+    uint32_t length = ckbi_bench_entry_make(run, index, part->expected);
+    return entry->index == index && entry->term == CKBI_BENCH_LOG_TERM && entry->length == length &&
+           ckbi_compare(part->read_buffer, part->expected, length) == 0;
+}
+
+static int ckbi_bench_log_verify(ckbi_run *run, ckb_bench_result *result)
+{
+    ckbi_bench_log *part = run->log;
+    ckb_log_config config = ckbi_bench_log_config(run->plan);
+    ckb_log_cursor *cursor;
+    ckb_entry entry;
+    uint64_t index = result->log.first;
+    int found = CKB_OK, status = ckb_log_open(run->volume, CKBI_BENCH_LOG_NAME, &config, part->memory,
+                                              part->memory_bytes, &part->log, &run->failure_fault);
+    if (status == CKB_OK)
+        status = ckb_log_cursor_open(part->log, 0, part->cursor_memory, part->cursor_bytes, &cursor);
+    for (; status == CKB_OK && !run->session->report->interrupted; index++) {
+        found = ckb_log_next(cursor, &entry, part->read_buffer, (size_t)run->plan->size_bytes);
+        if (found != CKB_OK || index == part->next_index || !ckbi_bench_entry_is_right(run, &entry, index))
+            break;
+        result->verified++;
+        if ((index & 1023) == 0)
+            (void)ckbi_is_interrupted(run->session);
+    }
+    /* All that was appended, and nothing behind it. */
+    if (status == CKB_OK && !run->session->report->interrupted &&
+        (found != CKB_END || index != part->next_index)) {
+        result->verify_failures++;
+        ckbi_bench_entry_fail(run, 0, index, "verify", found == CKB_OK ? CKB_CORRUPT : found);
+        ckb_log_cursor_fault(cursor, &run->failure_fault);
+    }
+    if (part->log != NULL) {
+        int closed = ckbi_bench_log_close(run);
+        status = status == CKB_OK ? closed : status;
+    }
+    return status;
+}
+
+/* ---- from options to plans */
+
+#define CKBI_BENCH_LOG_SEGMENTS_LEAST 16u
+#define CKBI_BENCH_LOG_TIMED_BYTES (UINT64_C(1) << 30) /* what a run that only time ends keeps at most */
+#define CKBI_BENCH_LOG_PENDING_MAX 65536u /* entries that wait for the sync that an interval brings */
+
+static uint64_t ckbi_bench_log_rows(const ckb_option_value *values)
+{
+    static const uint8_t axes[] = {CKBI_BENCH_LOG_THREADS, CKBI_BENCH_LOG_SIZE,  CKBI_BENCH_LOG_SYNC,
+                                   CKBI_BENCH_LOG_SEGMENT, CKBI_BENCH_LOG_AHEAD, CKBI_BENCH_LOG_PREPARE};
+    uint64_t rows = 1;
+    for (size_t i = 0; i < sizeof axes; i++)
+        rows *= ckbi_value_axis(&values[axes[i]]);
+    return rows;
+}
+
+/* What an entry takes on the medium at most, on average over the sizes: the padding of commits included, as if
+ * no two threads ever shared one. */
+static uint64_t ckbi_bench_log_entry_cost(const ckbi_plan *plan)
+{
+    uint64_t unit = plan->geometry.write_unit, cost = (plan->size_min_bytes + plan->size_bytes) / 2 + 64;
+    uint64_t every = plan->sync == CKBI_SYNC_TIMED ? CKBI_BENCH_LOG_PENDING_MAX : plan->sync_every;
+    if (every != 0)
+        cost = (ckbi_align_up(cost * every + 24, unit) + unit / 2 + every - 1) / every;
+    return cost;
+}
+
+static uint64_t ckbi_bench_log_entries_per_segment(const ckbi_plan *plan)
+{
+    /* A roll leaves up to one entry's room unused. */
+    uint64_t overhead = 4 * (uint64_t)plan->geometry.write_unit + plan->size_bytes;
+    uint64_t usable = plan->geometry.segment_bytes > overhead ? plan->geometry.segment_bytes - overhead : 0;
+    return ckbi_max(1, usable / ckbi_bench_log_entry_cost(plan));
+}
+
+static int ckbi_refuse_entry(const ckbi_plan *plan, ckbi_out *out)
+{
+    ckbi_out_text(out, "--size: ");
+    ckbi_out_number(out, plan->size_bytes);
+    ckbi_out_text(out, " bytes; segments of ");
+    ckbi_out_number(out, plan->geometry.segment_bytes);
+    ckbi_out_text(out, " bytes hold entries of up to ");
+    ckbi_out_number(out, ckb_max_entry_bytes(&plan->geometry));
+    ckbi_out_end(out);
+    return CKB_INVALID;
+}
+
+static int ckbi_refuse_log_room(const ckb_bench_host *host, const ckbi_plan *plan, uint64_t room_bytes,
+                                ckbi_out *out)
+{
+    ckbi_out_number(out, plan->purge_behind != 0 ? plan->purge_behind : plan->count);
+    ckbi_out_text(out, " entries of up to ");
+    ckbi_out_size(out, plan->size_bytes);
+    ckbi_out_text(out, " need ");
+    ckbi_out_size(out, plan->need.data_bytes);
+    ckbi_out_text(out, " in segments of ");
+    ckbi_out_size(out, plan->geometry.segment_bytes);
+    ckbi_out_text(out, "; ");
+    ckbi_out_text(out, host->target->name);
+    ckbi_out_text(out, " has room for ");
+    ckbi_out_size(out, room_bytes);
+    ckbi_out_text(out, "; --purge-behind needs less");
+    ckbi_out_end(out);
+    return CKB_NOSPACE;
+}
+
+static int ckbi_bench_log_describe(const ckb_bench_host *host, ckbi_plan *plan, uint64_t *room_bytes,
+                                   ckbi_out *out)
+{
+    const ckb_bench_target *target = host->target;
+    int status = target->describe(target->context, &plan->need, &plan->geometry, room_bytes);
+    if (status != CKB_OK) {
+        ckbi_out_text(out, ckb_status_text(status));
+        ckbi_out_end(out);
+    }
+    return status;
+}
+
+#define CKBI_JOURNAL_SHARE 256u /* bytes of journal for each segment, with room to switch */
+
+/* How many segments the run wants when `segments` are there. Keeps in bounds what a timed run stores. */
+static uint64_t ckbi_bench_log_segments(ckbi_plan *plan, uint64_t segments)
+{
+    uint64_t per_segment = ckbi_bench_log_entries_per_segment(plan), entries = plan->count, filled;
+    uint64_t spare = 8 + plan->ahead; /* for the journal, what is kept back, what is prepared */
+    if (plan->count == UINT64_MAX && plan->purge_behind == 0) {
+        uint64_t most = ckbi_min(segments, CKBI_BENCH_LOG_TIMED_BYTES / plan->geometry.segment_bytes + spare);
+        plan->purge_behind = (most > spare + 4 ? (most - spare) / 2 : 1) * per_segment;
+    }
+    if (plan->purge_behind != 0) {
+        plan->purge_step =
+            ckbi_max(1, ckbi_min(plan->purge_behind / 4, per_segment * ckbi_max(1, plan->ahead)));
+        entries = ckbi_min(entries, plan->purge_behind + 2 * plan->purge_step);
+    }
+    filled = entries / per_segment + 2;
+    return filled + spare + filled * CKBI_JOURNAL_SHARE / plan->geometry.segment_bytes;
+}
+
+/* The target is asked twice: what it has, and then for no more than the run needs, since with small segments
+ * a volume that fills the target has very many of them. */
+static int ckbi_bench_log_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+{
+    ckb_bench_need *need = &plan->need;
+    uint64_t room_bytes = 0, segments;
+    int status;
+    ckbi_fill(need, 0, sizeof *need);
+    need->segment_bytes = plan->segment_bytes;
+    need->max_logs = 1;
+    need->prepare_ahead = (uint32_t)ckbi_max(plan->ahead, 1);
+    need->prepare = plan->prepare;
+    need->renew = true;
+    status = ckbi_bench_log_describe(host, plan, &room_bytes, out);
+    if (status != CKB_OK)
+        return status;
+    if (plan->size_bytes > ckb_max_entry_bytes(&plan->geometry))
+        return ckbi_refuse_entry(plan, out);
+    segments = ckbi_bench_log_segments(plan, room_bytes / plan->geometry.segment_bytes);
+    need->data_bytes = segments * plan->geometry.segment_bytes;
+    if (need->data_bytes > room_bytes)
+        return ckbi_refuse_log_room(host, plan, room_bytes, out);
+    plan->maintenance_thread = plan->ahead != 0 || plan->purge_behind != 0;
+    need->segment_count = (uint32_t)ckbi_max(segments, CKBI_BENCH_LOG_SEGMENTS_LEAST);
+    need->segment_bytes = plan->geometry.segment_bytes;
+    return ckbi_bench_log_describe(host, plan, &room_bytes, out);
+}
+
+static const ckbi_work ckbi_bench_log_work = {
+    true,
+    "entries",
+    ckbi_bench_log_fit,
+    ckbi_bench_log_carve,
+    ckbi_bench_log_begin,
+    ckbi_bench_log_open,
+    ckbi_bench_log_loop,
+    ckbi_bench_log_maintain,
+    ckbi_bench_log_final_sync,
+    ckbi_bench_log_merge,
+    ckbi_bench_log_close,
+    ckbi_bench_log_verify,
+    ckbi_bench_log_end,
+};
+
+static void ckbi_bench_log_plan_sync(ckbi_plan *plan, const ckb_option_value *value, uint32_t place)
+{
+    uint64_t number = value->number[place];
+    plan->sync = value->timed[place]     ? CKBI_SYNC_TIMED
+                 : !value->chosen[place] ? CKBI_SYNC_EVERY
+                 : number == 0           ? CKBI_SYNC_NONE
+                                         : CKBI_SYNC_EACH;
+    plan->sync_every = value->timed[place] ? CKBI_BENCH_LOG_PENDING_MAX : (uint32_t)number;
+    plan->sync_interval_ns = value->timed[place] ? number : 0;
+}
+
+/* The value at this row of the axis that varies next; *row loses it. */
+static uint32_t ckbi_axis_place(const ckb_option_value *value, uint32_t *row)
+{
+    uint32_t count = ckbi_value_axis(value), place = *row % count;
+    *row /= count;
+    return place;
+}
+
+/* Row `row` of a sweep; threads vary fastest, so that they stand below each other. */
+static void ckbi_bench_log_plan(const ckb_option_value *values, uint32_t row, ckbi_plan *plan)
+{
+    bool timed = values[CKBI_BENCH_LOG_DURATION].given && !values[CKBI_BENCH_LOG_COUNT].given;
+    const ckb_option_value *prepare = &values[CKBI_BENCH_LOG_PREPARE];
+    uint32_t place;
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_bench_log_work;
+    plan->threads =
+        (uint32_t)values[CKBI_BENCH_LOG_THREADS].number[ckbi_axis_place(&values[CKBI_BENCH_LOG_THREADS], &row)];
+    place = ckbi_axis_place(&values[CKBI_BENCH_LOG_SIZE], &row);
+    plan->size_min_bytes = values[CKBI_BENCH_LOG_SIZE].number[place];
+    plan->size_bytes = values[CKBI_BENCH_LOG_SIZE].last[place];
+    ckbi_bench_log_plan_sync(plan, &values[CKBI_BENCH_LOG_SYNC],
+                             ckbi_axis_place(&values[CKBI_BENCH_LOG_SYNC], &row));
+    plan->ahead =
+        (uint32_t)values[CKBI_BENCH_LOG_AHEAD].number[ckbi_axis_place(&values[CKBI_BENCH_LOG_AHEAD], &row)];
+    place = ckbi_axis_place(prepare, &row);
+    plan->prepare = place < prepare->count ? (uint32_t)prepare->number[place] + 1 : 0;
+    plan->segment_bytes = ckbi_value_or(&values[CKBI_BENCH_LOG_SEGMENT], row, 0);
+    plan->count = timed ? UINT64_MAX : values[CKBI_BENCH_LOG_COUNT].number[0];
+    plan->distinct = plan->count;
+    plan->purge_behind = ckbi_value_or(&values[CKBI_BENCH_LOG_PURGE_BEHIND], 0, 0);
+    plan->rate_milli = ckbi_value_or(&values[CKBI_BENCH_LOG_RATE], 0, 0);
+    plan->duration_ns = ckbi_value_or(&values[CKBI_BENCH_LOG_DURATION], 0, 0);
+    plan->stall_ns = values[CKBI_BENCH_LOG_STALL].number[0];
+    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_BENCH_LOG_BUFFER], 0, 0);
+    plan->verify = values[CKBI_BENCH_LOG_VERIFY].count != 0;
+    plan->go_on = values[CKBI_BENCH_LOG_GO_ON].count != 0;
+}
+
+static int ckbi_bench_log_check(const ckb_bench_host *host, const ckb_option_value *values, ckbi_out *out)
+{
+    for (uint32_t i = 0; i < values[CKBI_BENCH_LOG_SYNC].count; i++)
+        if (host->acknowledge_entry != NULL && values[CKBI_BENCH_LOG_SYNC].chosen[i] &&
+            values[CKBI_BENCH_LOG_SYNC].number[i] == CKBI_SYNC_NONE)
+            return ckbi_refuse(out, ckbi_span_of("none"),
+                               "--sync: ", " makes nothing durable that could be acknowledged");
+    return ckbi_rows_check(host, ckbi_bench_log_rows(values), &values[CKBI_BENCH_LOG_THREADS], out);
+}
+
 /* --------------------------------------------------------------------------------------------- >>qualify
- * How many writer threads? Rounds of runs, one per thread count and one of plain sequential writing, in an
- * order that is shuffled anew in each round, so that whatever drifts hits all alike. Shares are taken
- * within a round; the answer is their median, its range an interval of order statistics. */
+ * Three questions. How many writer threads? Rounds of runs, one per thread count and one of plain sequential
+ * writing, in an order that is shuffled anew in each round, so that whatever drifts hits all alike. Shares are
+ * taken within a round; the answer is their median, its range an interval of order statistics. Which log
+ * segments? Likewise, with durable appends of 1 and of 16 threads. Fit for a WAL? One long run of durable
+ * appends. They take a quarter, a quarter and half of the budget. */
 
 enum {
     CKBI_QUALIFY_THREADS,
     CKBI_QUALIFY_SIZE,
     CKBI_QUALIFY_SEGMENT,
+    CKBI_QUALIFY_LOG_SEGMENT,
     CKBI_QUALIFY_BUDGET,
     CKBI_QUALIFY_SEED,
     CKBI_QUALIFY_OPTIONS
@@ -10883,7 +12136,9 @@ static const ckb_option ckbi_qualify_options[CKBI_QUALIFY_OPTIONS] = {
      "writer threads to compare"},
     {"size", 's', CKB_OPTION_SIZE, false, "SIZE", "1K", 1, UINT64_C(1) << 30, NULL, "bytes per chunk"},
     {"segment", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 33, NULL,
-     "bytes per segment; by default the target's choice"},
+     "bytes per segment for the chunks; by default the target's choice"},
+    {"log-segment", '\0', CKB_OPTION_SIZE, true, "LIST", "16K,64K,256K,1M,4M,16M", 4096, UINT64_C(1) << 33,
+     NULL, "bytes per segment to compare for a log; those that the target cannot have are left out"},
     {"budget", 'b', CKB_OPTION_DURATION, false, "TIME", "1m", 1000000000, UINT64_C(86400000000000), NULL,
      "time it may take; the amount of data follows from it"},
     {"seed", '\0', CKB_OPTION_COUNT, false, "NUMBER", "1", 0, UINT64_MAX, NULL,
@@ -10914,8 +12169,10 @@ typedef struct ckbi_qualify {
 static void ckbi_qualify_plan(const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
 {
     ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_chunk_work;
     plan->threads = (uint32_t)values[CKBI_QUALIFY_THREADS].number[place];
     plan->size_bytes = values[CKBI_QUALIFY_SIZE].number[0];
+    plan->size_min_bytes = plan->size_bytes;
     plan->segment_bytes = ckbi_value_or(&values[CKBI_QUALIFY_SEGMENT], 0, 0);
     plan->chunks_per_block = 16;
     plan->sync = CKBI_SYNC_END;
@@ -11026,7 +12283,7 @@ static int ckbi_qualify_run(ckbi_qualify *qualify, uint32_t place, ckb_bench_res
     ckbi_qualify_plan(qualify->values, ceiling ? 0 : place, &qualify->plan);
     qualify->plan.count = ckbi_max(qualify->count, 1);
     qualify->plan.distinct = qualify->plan.count;
-    status = ckbi_plan_fit(qualify->session->host, &qualify->plan, out);
+    status = qualify->plan.work->fit(qualify->session->host, &qualify->plan, out);
     if (status != CKB_OK)
         return status;
     return ceiling ? ckbi_qualify_ceiling(qualify, result)
@@ -11045,8 +12302,8 @@ static int ckbi_qualify_room(ckbi_qualify *qualify)
         for (uint32_t i = 0; i + 1 < qualify->per_round && fits; i++) {
             ckbi_qualify_plan(qualify->values, i, &qualify->plan);
             qualify->plan.count = qualify->plan.distinct = count;
-            fits = ckbi_plan_fit(qualify->session->host, &qualify->plan,
-                                 ckbi_message_start(&message, text, sizeof text)) == CKB_OK;
+            fits = qualify->plan.work->fit(qualify->session->host, &qualify->plan,
+                                           ckbi_message_start(&message, text, sizeof text)) == CKB_OK;
         }
         qualify->count_max = fits ? count : 0;
     }
@@ -11089,17 +12346,23 @@ static int ckbi_qualify_calibrate(ckbi_qualify *qualify)
     return CKB_OK;
 }
 
+/* 0 to count - 1 in an order of chance. */
+static void ckbi_shuffle(uint64_t *random, uint32_t *order, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t other;
+        *random = ckbi_mix(*random);
+        other = (uint32_t)(*random % (i + 1));
+        order[i] = order[other];
+        order[other] = i;
+    }
+}
+
 static int ckbi_qualify_round(ckbi_qualify *qualify)
 {
     ckb_bench_report *report = qualify->session->report;
     uint32_t order[CKB_SWEEP_MAX + 1];
-    for (uint32_t i = 0; i < qualify->per_round; i++) {
-        uint32_t other;
-        qualify->random = ckbi_mix(qualify->random);
-        other = (uint32_t)(qualify->random % (i + 1));
-        order[i] = order[other];
-        order[other] = i;
-    }
+    ckbi_shuffle(&qualify->random, order, qualify->per_round);
     for (uint32_t i = 0; i < qualify->per_round; i++) {
         ckb_bench_result *result = &report->results[report->result_count];
         int status = ckbi_qualify_run(qualify, order[i], result);
@@ -11181,7 +12444,8 @@ static const ckb_bench_result *ckbi_report_find(const ckb_bench_report *report, 
 {
     for (uint32_t i = 0; i < report->result_count; i++) {
         const ckb_bench_result *result = &report->results[i];
-        if (result->round == round && (threads == 0 ? result->raw : !result->raw && result->threads == threads))
+        if (result->round == round && !result->is_log &&
+            (threads == 0 ? result->raw : !result->raw && result->threads == threads))
             return result;
     }
     return NULL;
@@ -11278,7 +12542,7 @@ static void ckbi_answer_caution(const ckb_bench_report *report, const ckb_qualif
     ckbi_message message;
     ckbi_out *out = ckbi_message_start(&message, text, CKB_BENCH_MESSAGE_BYTES);
     for (uint32_t i = 0; i < report->result_count; i++)
-        if (report->results[i].finished && !report->results[i].raw)
+        if (report->results[i].finished && !report->results[i].raw && !report->results[i].is_log)
             shortest_ns = ckbi_min(shortest_ns, ckbi_result_total_ns(&report->results[i]));
     if (answer->rounds < CKBI_ROUNDS_WANTED) {
         ckbi_out_text(out, "Too little to be sure: only ");
@@ -11321,14 +12585,14 @@ static void ckbi_qualify_answer(ckbi_qualify *qualify)
     answer->sure = report->caution[0] == '\0';
 }
 
-static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *values)
+static int ckbi_qualify_writers(ckbi_session *session, const ckb_option_value *values)
 {
     ckbi_qualify qualify;
     int status;
     ckbi_fill(&qualify, 0, sizeof qualify);
     qualify.session = session;
     qualify.values = values;
-    qualify.budget_ns = values[CKBI_QUALIFY_BUDGET].number[0];
+    qualify.budget_ns = values[CKBI_QUALIFY_BUDGET].number[0] / 4;
     qualify.random = values[CKBI_QUALIFY_SEED].number[0];
     qualify.per_round = values[CKBI_QUALIFY_THREADS].count + 1;
     qualify.begin_ns = ckbi_clock_read(&session->clock, session->host);
@@ -11345,10 +12609,496 @@ static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *v
     return status;
 }
 
+/* ---- which log segments
+
+ * Rounds as above: one run of durable appends for each segment size and thread count. */
+
+#define CKBI_STUDY_ENTRY_BYTES 256u
+#define CKBI_STUDY_THREADS 16u /* and 1 */
+#define CKBI_STUDY_AHEAD 4u
+#define CKBI_STUDY_LEAST_NS 50000000 /* a shorter run says little */
+#define CKBI_WAL_ENTRY_BYTES 2300u   /* what etcd writes at a time, by its own recipe for fio */
+
+typedef struct ckbi_study {
+    ckbi_session *session;
+    const ckb_option_value *values;
+    ckb_segment_answer *answer;
+    uint64_t begin_ns, budget_ns;
+    uint64_t slot_ns; /* of a run */
+    uint64_t random;
+} ckbi_study;
+
+static void ckbi_study_plan(uint64_t segment_bytes, uint32_t threads, uint64_t size_bytes, uint64_t duration_ns,
+                            ckbi_plan *plan)
+{
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_bench_log_work;
+    plan->threads = threads;
+    plan->size_bytes = plan->size_min_bytes = size_bytes;
+    plan->segment_bytes = segment_bytes;
+    plan->sync = CKBI_SYNC_EACH;
+    plan->sync_every = 1;
+    plan->count = plan->distinct = UINT64_MAX;
+    plan->duration_ns = duration_ns;
+    plan->stall_ns = 100000000;
+    plan->ahead = CKBI_STUDY_AHEAD;
+}
+
+/* Fits the target and runs. */
+static int ckbi_study_execute(ckbi_session *session, ckbi_plan *plan, ckb_bench_result *result)
+{
+    ckbi_message message;
+    int status = plan->work->fit(
+        session->host, plan, ckbi_message_start(&message, session->report->message, CKB_BENCH_MESSAGE_BYTES));
+    return status == CKB_OK ? ckbi_run_execute(session, plan, result) : status;
+}
+
+static uint64_t ckbi_study_used_ns(ckbi_study *study)
+{
+    return ckbi_clock_read(&study->session->clock, study->session->host) - study->begin_ns;
+}
+
+static uint32_t ckbi_study_runs(const ckb_segment_answer *answer)
+{
+    return answer->row_count * answer->thread_counts;
+}
+
+/* Run `place` of a round. */
+static int ckbi_study_run(ckbi_study *study, uint32_t place, ckb_bench_result *result)
+{
+    const ckb_segment_answer *answer = study->answer;
+    ckbi_plan plan;
+    ckbi_study_plan(answer->rows[place / answer->thread_counts].segment_bytes,
+                    answer->threads[place % answer->thread_counts], CKBI_STUDY_ENTRY_BYTES, study->slot_ns,
+                    &plan);
+    return ckbi_study_execute(study->session, &plan, result);
+}
+
+/* A row for each segment size that the target can have. */
+static void ckbi_study_rows(ckbi_study *study)
+{
+    const ckb_option_value *sizes = &study->values[CKBI_QUALIFY_LOG_SEGMENT];
+    ckb_segment_answer *answer = study->answer;
+    ckbi_message message;
+    char text[8];
+    answer->threads[0] = 1;
+    answer->threads[1] = CKBI_STUDY_THREADS;
+    answer->thread_counts = study->session->threaded ? 2 : 1;
+    for (uint32_t i = 0; i < sizes->count; i++) {
+        ckbi_plan plan;
+        ckbi_study_plan(sizes->number[i], 1, CKBI_WAL_ENTRY_BYTES, 1, &plan);
+        if (plan.work->fit(study->session->host, &plan, ckbi_message_start(&message, text, sizeof text)) ==
+            CKB_OK)
+            answer->rows[answer->row_count++].segment_bytes = sizes->number[i];
+    }
+}
+
+/* One short run tells what a run costs beside what is measured. */
+static int ckbi_study_calibrate(ckbi_study *study)
+{
+    ckb_bench_result result;
+    uint64_t wall_ns, slot_ns;
+    int status;
+    study->slot_ns = CKBI_STUDY_LEAST_NS;
+    status = ckbi_study_run(study, 0, &result);
+    wall_ns = ckbi_since(ckbi_result_total_ns(&result), ckbi_study_used_ns(study));
+    slot_ns = study->budget_ns / 10 * 9 / CKBI_ROUNDS_WANTED / ckbi_study_runs(study->answer);
+    study->slot_ns = ckbi_max(ckbi_since(wall_ns, slot_ns), CKBI_STUDY_LEAST_NS);
+    return status;
+}
+
+static int ckbi_study_round(ckbi_study *study)
+{
+    ckb_bench_report *report = study->session->report;
+    uint32_t order[2 * CKB_SWEEP_MAX], runs = ckbi_study_runs(study->answer);
+    ckbi_shuffle(&study->random, order, runs);
+    for (uint32_t i = 0; i < runs; i++) {
+        ckb_bench_result *result = &report->results[report->result_count++];
+        int status = ckbi_study_run(study, order[i], result);
+        result->round = study->answer->rounds + 1;
+        study->session->run++;
+        if (status != CKB_OK || report->interrupted)
+            return status;
+    }
+    study->answer->rounds++;
+    return CKB_OK;
+}
+
+static int ckbi_study_rounds(ckbi_study *study)
+{
+    int status = CKB_OK;
+    for (uint64_t round_ns = 0; study->answer->rounds < CKBI_ROUNDS_MAX;) {
+        uint64_t begin_ns = ckbi_study_used_ns(study);
+        if (study->answer->rounds >= 1 && begin_ns + round_ns > study->budget_ns + study->budget_ns / 20)
+            break;
+        status = ckbi_study_round(study);
+        if (status != CKB_OK || study->session->report->interrupted)
+            break;
+        round_ns = ckbi_study_used_ns(study) - begin_ns;
+    }
+    return status;
+}
+
+/* ---- its answer */
+
+static const ckb_bench_result *ckbi_study_find(const ckb_bench_report *report, uint32_t round,
+                                               uint64_t segment_bytes, uint32_t threads)
+{
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result->is_log && result->round == round && result->segment_bytes == segment_bytes &&
+            result->threads == threads)
+            return result;
+    }
+    return NULL;
+}
+
+static double ckbi_study_rate(const ckb_bench_report *report, uint32_t round, uint64_t segment_bytes,
+                              uint32_t threads)
+{
+    const ckb_bench_result *result = ckbi_study_find(report, round, segment_bytes, threads);
+    return result == NULL ? 0.0 : ckbi_per_second(result->operations, ckbi_result_total_ns(result));
+}
+
+/* What else is known of a row, as medians; what was not seen in a round does not count. */
+static void ckbi_study_why(const ckb_bench_report *report, const ckb_segment_answer *answer,
+                           ckb_segment_row *row, uint32_t which)
+{
+    double values[4][CKBI_ROUNDS_MAX], low, high;
+    double *const medians[4] = {&row->entries_per_sync[which], &row->roll_ns[which], &row->other_ns[which],
+                                &row->disk_wait_ms[which]};
+    uint32_t counts[4] = {0, 0, 0, 0};
+    for (uint32_t r = 0; r < answer->rounds; r++) {
+        const ckb_bench_result *result =
+            ckbi_study_find(report, r + 1, row->segment_bytes, answer->threads[which]);
+        if (result == NULL)
+            continue;
+        values[0][counts[0]++] = ckbi_quotient((double)result->operations, (double)result->log.commits);
+        if (result->log.rolled.count != 0)
+            values[1][counts[1]++] = (double)result->log.rolled.p50;
+        values[2][counts[2]++] = (double)result->log.others.p50;
+        if (result->log.disk.name[0] != '\0')
+            values[3][counts[3]++] = result->log.disk.wait_ms;
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        if (counts[i] != 0)
+            ckbi_shares(values[i], counts[i], 0, medians[i], &low, &high);
+}
+
+/* The row whose rate was the best, by the median. */
+static uint32_t ckbi_study_best(const ckb_segment_answer *answer, uint32_t which)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < answer->row_count; i++)
+        if (answer->rows[i].rate_per_s[which] > answer->rows[best].rate_per_s[which])
+            best = i;
+    return best;
+}
+
+static void ckbi_study_rates(const ckb_bench_report *report, ckb_segment_answer *answer, uint32_t which)
+{
+    double rate[CKBI_ROUNDS_MAX], low, high;
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        for (uint32_t r = 0; r < answer->rounds; r++)
+            rate[r] = ckbi_study_rate(report, r + 1, answer->rows[i].segment_bytes, answer->threads[which]);
+        ckbi_shares(rate, answer->rounds, 0, &answer->rows[i].rate_per_s[which], &low, &high);
+    }
+}
+
+/* Shares of the best row, which itself has 100 % in each round; others may have more in some. */
+static void ckbi_study_shares(const ckb_bench_report *report, ckb_segment_answer *answer, uint32_t skip,
+                              uint32_t which)
+{
+    uint64_t best_bytes = answer->rows[ckbi_study_best(answer, which)].segment_bytes;
+    double share[CKBI_ROUNDS_MAX];
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        ckb_segment_row *row = &answer->rows[i];
+        for (uint32_t r = 0; r < answer->rounds; r++)
+            share[r] = ckbi_quotient(ckbi_study_rate(report, r + 1, row->segment_bytes, answer->threads[which]),
+                                     ckbi_study_rate(report, r + 1, best_bytes, answer->threads[which]));
+        ckbi_shares(share, answer->rounds, skip, &row->of_best[which], &row->of_best_low[which],
+                    &row->of_best_high[which]);
+    }
+}
+
+/* The worse of a row's shares. */
+static double ckbi_study_worst(const ckb_segment_answer *answer, uint32_t place)
+{
+    const ckb_segment_row *row = &answer->rows[place];
+    double worst = row->of_best[0];
+    if (answer->thread_counts == 2 && row->of_best[1] < worst)
+        worst = row->of_best[1];
+    return worst;
+}
+
+/* The smallest segments that are good enough with either thread count; when none are, those whose worse
+ * share is the best. */
+static uint32_t ckbi_study_choose(const ckb_segment_answer *answer)
+{
+    uint32_t chosen = 0;
+    for (uint32_t i = 1; i < answer->row_count; i++) {
+        double own = ckbi_study_worst(answer, i), best = ckbi_study_worst(answer, chosen);
+        bool smaller = answer->rows[i].segment_bytes < answer->rows[chosen].segment_bytes;
+        if (own >= CKBI_GOOD_SHARE ? best < CKBI_GOOD_SHARE || smaller : own > best)
+            chosen = i;
+    }
+    return chosen;
+}
+
+/* The next smaller row; null when there is none. */
+static const ckb_segment_row *ckbi_study_smaller(const ckb_segment_answer *answer)
+{
+    const ckb_segment_row *smaller = NULL;
+    for (uint32_t i = 0; i < answer->row_count; i++) {
+        const ckb_segment_row *row = &answer->rows[i];
+        if (row->segment_bytes < answer->rows[answer->answer].segment_bytes &&
+            (smaller == NULL || row->segment_bytes > smaller->segment_bytes))
+            smaller = row;
+    }
+    return smaller;
+}
+
+static void ckbi_out_instead(ckbi_out *out, const char *instead, double value, bool duration)
+{
+    ckbi_out_text(out, instead);
+    if (duration)
+        ckbi_out_duration(out, (uint64_t)value);
+    else
+        ckbi_out_three(out, value);
+}
+
+/* Why a row is as it is, with the chosen one's figures beside it unless they are the same. */
+static void ckbi_study_reason(ckbi_out *out, const ckb_segment_answer *answer, const ckb_segment_row *row,
+                              const ckb_segment_row *chosen)
+{
+    uint32_t which = answer->thread_counts - 1;
+    const char *instead = row == chosen ? NULL : " instead of ";
+    ckbi_out_three(out, row->entries_per_sync[which]);
+    if (instead != NULL)
+        ckbi_out_instead(out, instead, chosen->entries_per_sync[which], false);
+    ckbi_out_text(out, " entries per sync with ");
+    ckbi_out_threads(out, answer->threads[which], " thread", " threads");
+    if (row->roll_ns[0] > 0.0) {
+        ckbi_out_text(out, ", an append that rolls takes ");
+        ckbi_out_duration(out, (uint64_t)row->roll_ns[0]);
+        ckbi_out_instead(out, " and another one ", row->other_ns[0], true);
+    }
+    if (row->disk_wait_ms[0] > 0.0) {
+        ckbi_out_text(out, ", await ");
+        ckbi_out_three(out, row->disk_wait_ms[0]);
+        if (instead != NULL)
+            ckbi_out_instead(out, instead, chosen->disk_wait_ms[0], false);
+        ckbi_out_text(out, " ms");
+    }
+}
+
+static void ckbi_study_sentence(ckb_segment_answer *answer)
+{
+    const ckb_segment_row *row = &answer->rows[answer->answer], *smaller = ckbi_study_smaller(answer);
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, answer->sentence, CKB_BENCH_MESSAGE_BYTES);
+    ckbi_out_text(out, "Log segments of ");
+    ckbi_out_size(out, row->segment_bytes);
+    ckbi_out_text(out, ckbi_study_worst(answer, answer->answer) >= CKBI_GOOD_SHARE
+                           ? " are the smallest within 5 % of the best for durable appends: "
+                           : " are the best compromise, none come within 5 % of the best with both: ");
+    for (uint32_t which = 0; which < answer->thread_counts; which++) {
+        ckbi_out_text(out, which == 0 ? "" : ", ");
+        ckbi_out_percent(out, row->of_best[which]);
+        ckbi_out_text(out, " (");
+        ckbi_out_fixed(out, row->of_best_low[which] * 100.0, 0);
+        ckbi_out_char(out, '-');
+        ckbi_out_percent(out, row->of_best_high[which]);
+        ckbi_out_text(out, ") with ");
+        ckbi_out_threads(out, answer->threads[which], " thread", " threads");
+    }
+    if (smaller != NULL) {
+        ckbi_out_text(out, "; ");
+        ckbi_out_size(out, smaller->segment_bytes);
+        ckbi_out_text(out, " reach ");
+        for (uint32_t which = 0; which < answer->thread_counts; which++) {
+            ckbi_out_text(out, which == 0 ? "" : " and ");
+            ckbi_out_percent(out, smaller->of_best[which]);
+        }
+    }
+    ckbi_out_text(out, ": ");
+    ckbi_study_reason(out, answer, smaller != NULL ? smaller : row, row);
+    ckbi_out_char(out, '.');
+    ckbi_out_end(out);
+}
+
+static void ckbi_study_caution(const ckbi_study *study)
+{
+    ckb_segment_answer *answer = study->answer;
+    const ckb_segment_row *row = &answer->rows[answer->answer];
+    double widest = 0.0;
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, answer->caution, CKB_BENCH_MESSAGE_BYTES);
+    for (uint32_t which = 0; which < answer->thread_counts; which++) {
+        double width = row->of_best_high[which] - row->of_best_low[which];
+        widest = width > widest ? width : widest;
+    }
+    if (answer->rounds < CKBI_ROUNDS_WANTED) {
+        ckbi_out_text(out, "Too little to be sure: only ");
+        ckbi_out_threads(out, answer->rounds, " round", " rounds");
+        ckbi_out_text(out, " of at least 5; a longer --budget helps.");
+    } else if (widest > 0.15) {
+        ckbi_out_text(out, "Not sure: shares differ by ");
+        ckbi_out_fixed(out, widest * 100.0, 0);
+        ckbi_out_text(out, " points between rounds; the target is uneven or busy, a longer --budget helps.");
+    }
+    ckbi_out_end(out);
+    answer->sure = answer->caution[0] == '\0';
+}
+
+static void ckbi_study_answer(ckbi_study *study)
+{
+    ckb_bench_report *report = study->session->report;
+    ckb_segment_answer *answer = study->answer;
+    uint32_t skip;
+    if (answer->rounds == 0)
+        return;
+    report->has_segment_answer = true;
+    skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
+    for (uint32_t which = 0; which < answer->thread_counts; which++) {
+        ckbi_study_rates(report, answer, which);
+        ckbi_study_shares(report, answer, skip, which);
+        for (uint32_t i = 0; i < answer->row_count; i++)
+            ckbi_study_why(report, answer, &answer->rows[i], which);
+    }
+    answer->answer = ckbi_study_choose(answer);
+    ckbi_study_sentence(answer);
+    ckbi_study_caution(study);
+}
+
+static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *values)
+{
+    ckbi_study study;
+    int status;
+    ckbi_fill(&study, 0, sizeof study);
+    study.session = session;
+    study.values = values;
+    study.answer = &session->report->segment_answer;
+    study.budget_ns = values[CKBI_QUALIFY_BUDGET].number[0] / 4;
+    study.random = values[CKBI_QUALIFY_SEED].number[0];
+    study.begin_ns = ckbi_clock_read(&session->clock, session->host);
+    ckbi_study_rows(&study);
+    if (study.answer->row_count == 0)
+        return ckbi_run_report(session, "room for a log", CKB_NOSPACE, NULL);
+    status = ckbi_study_calibrate(&study);
+    if (status == CKB_OK && !session->report->interrupted)
+        status = ckbi_study_rounds(&study);
+    ckbi_study_answer(&study);
+    return status;
+}
+
+/* ---- fit for a WAL? */
+
+static void ckbi_wal_sentence(const ckb_bench_report *report, ckb_wal_answer *answer)
+{
+    bool lasts = !report->host->target->volatile_medium;
+    double margin = answer->latency.p99 < CKB_WAL_P99_NS
+                        ? ckbi_quotient((double)CKB_WAL_P99_NS, (double)answer->latency.p99)
+                        : (double)answer->latency.p99 / (double)CKB_WAL_P99_NS;
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, answer->sentence, CKB_BENCH_MESSAGE_BYTES);
+    ckbi_out_text(out, answer->pass ? "Fit for a WAL: yes. " : "Fit for a WAL: no. ");
+    if (!lasts)
+        ckbi_out_text(out, "Nothing on this target survives power loss, however fast it is: ");
+    ckbi_out_text(out, "99 of 100 durable appends of ");
+    ckbi_out_size(out, answer->size_bytes);
+    ckbi_out_text(out, " took up to ");
+    ckbi_out_duration(out, answer->latency.p99);
+    ckbi_out_text(out, " (");
+    ckbi_out_duration(out, answer->p99_low);
+    ckbi_out_char(out, '-');
+    ckbi_out_duration(out, answer->p99_high);
+    ckbi_out_text(out, "), ");
+    ckbi_out_three(out, margin);
+    ckbi_out_text(out, answer->latency.p99 < CKB_WAL_P99_NS ? " times less than the " : " times the ");
+    ckbi_out_duration(out, CKB_WAL_P99_NS);
+    ckbi_out_text(out, " that etcd allows; p50 ");
+    ckbi_out_duration(out, answer->latency.p50);
+    ckbi_out_text(out, ", p99.9 ");
+    ckbi_out_duration(out, answer->latency.p999);
+    ckbi_out_text(out, ", which ");
+    ckbi_out_number(out, answer->slower_than_p999);
+    ckbi_out_text(out, " of ");
+    ckbi_out_number(out, answer->latency.count);
+    ckbi_out_text(out, " samples exceed.");
+    ckbi_out_end(out);
+}
+
+static void ckbi_wal_caution(ckb_wal_answer *answer)
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, answer->caution, CKB_BENCH_MESSAGE_BYTES);
+    if (answer->measured_ns < CKB_WAL_DURATION_NS / 100 * 99) {
+        ckbi_out_text(out, "Too little to be sure: only ");
+        ckbi_out_duration(out, answer->measured_ns);
+        ckbi_out_text(out, " were measured, at least ");
+        ckbi_out_duration(out, CKB_WAL_DURATION_NS);
+        ckbi_out_text(out, " are wanted; a --budget of 1m gives them.");
+    } else if (answer->p99_low < CKB_WAL_P99_NS && answer->p99_high >= CKB_WAL_P99_NS) {
+        ckbi_out_text(out, "Not sure: the limit lies within what the p99 may be; a longer --budget helps.");
+    } else if (answer->slower_than_p999 < 10) {
+        ckbi_out_text(out, "The p99.9 rests on fewer than 10 samples; a longer --budget helps.");
+    }
+    ckbi_out_end(out);
+    answer->sure = answer->caution[0] == '\0';
+}
+
+static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *result)
+{
+    ckb_wal_answer *answer = &report->wal_answer;
+    report->has_wal_answer = result->durable_latency.count != 0;
+    if (!report->has_wal_answer)
+        return;
+    answer->size_bytes = result->size_bytes;
+    answer->segment_bytes = result->segment_bytes;
+    answer->measured_ns = result->elapsed_ns;
+    answer->latency = result->durable_latency;
+    answer->p99_low = result->log.p99_low;
+    answer->p99_high = result->log.p99_high;
+    answer->slower_than_p999 = answer->latency.count / 1000;
+    answer->pass = answer->latency.p99 < CKB_WAL_P99_NS && !report->host->target->volatile_medium;
+    ckbi_wal_sentence(report, answer);
+    ckbi_wal_caution(answer);
+    report->failed = report->failed || !answer->pass;
+}
+
+/* Half of the budget, in segments of the size that the question before found. */
+static int ckbi_qualify_wal(ckbi_session *session, const ckb_option_value *values)
+{
+    ckb_bench_report *report = session->report;
+    const ckb_segment_answer *segments = &report->segment_answer;
+    ckb_bench_result *result = &report->results[report->result_count];
+    ckbi_plan plan;
+    int status;
+    ckbi_study_plan(segments->rows[segments->answer].segment_bytes, 1, CKBI_WAL_ENTRY_BYTES,
+                    values[CKBI_QUALIFY_BUDGET].number[0] / 2, &plan);
+    status = ckbi_study_execute(session, &plan, result);
+    report->result_count++;
+    session->run++;
+    if (status == CKB_OK && !report->interrupted)
+        ckbi_wal_answer(report, result);
+    return status;
+}
+
+static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *values)
+{
+    int status = ckbi_qualify_writers(session, values);
+    if (status == CKB_OK && !session->report->interrupted)
+        status = ckbi_qualify_segments(session, values);
+    if (status == CKB_OK && !session->report->interrupted)
+        status = ckbi_qualify_wal(session, values);
+    return status;
+}
+
 /* --------------------------------------------------------------------------------------------- >>session */
 
 static const ckb_workload ckbi_workloads[] = {
-    {"qualify", NULL, "How many writer threads does this target want?",
+    {"qualify", NULL, "How many writer threads, which log segments, and is it fit for a WAL?",
      "  chunkbench qualify                      the current directory, about a minute\n"
      "  chunkbench qualify --budget 10m /srv    longer, to be surer\n"
      "  chunkbench qualify -t 1,2,3 file:disk.img:4G\n",
@@ -11359,6 +13109,13 @@ static const ckb_workload ckbi_workloads[] = {
      "  chunkbench write --rate 5000 --duration 30s --sync each --json result.json\n"
      "  chunkbench write --verify --format dropwizard file:disk.img:2G\n",
      ckbi_write_options, CKBI_WRITE_OPTIONS},
+    {"log", NULL, "How fast do threads append to a log, and which segments does it want?",
+     "  chunkbench log --segment 16K,64K,1M,4M,16M -t 1,16 --sync each /srv/data\n"
+     "  chunkbench log --segment 16K,4M --ahead 0,4 -t 1    what a roll costs\n"
+     "  chunkbench log --prepare none,reserve,zero --segment 4M    does reserved space slow a sync?\n"
+     "  chunkbench log -s 64-4K -t 16 --sync each,64,10ms --verify file:disk.img:2G\n"
+     "  chunkbench log --rate 500 --duration 1m --purge-behind 100000 /srv/data\n",
+     ckbi_bench_log_options, CKBI_BENCH_LOG_OPTIONS},
 };
 
 CKB_DEF const ckb_workload *ckb_workload_at(uint32_t place)
@@ -11381,17 +13138,31 @@ static bool ckbi_is_qualify(const ckb_workload *workload)
     return workload->options == ckbi_qualify_options;
 }
 
+static bool ckbi_is_log(const ckb_workload *workload)
+{
+    return workload->options == ckbi_bench_log_options;
+}
+
 /* How many plans the options make, and each of them. */
 static uint32_t ckbi_plan_count(const ckb_workload *workload, const ckb_option_value *values)
 {
-    return ckbi_is_qualify(workload) ? values[CKBI_QUALIFY_THREADS].count : (uint32_t)ckbi_write_rows(values);
+    return ckbi_is_qualify(workload)
+               ? values[CKBI_QUALIFY_THREADS].count + values[CKBI_QUALIFY_LOG_SEGMENT].count
+           : ckbi_is_log(workload) ? (uint32_t)ckbi_bench_log_rows(values)
+                                   : (uint32_t)ckbi_write_rows(values);
 }
 
-static void ckbi_plan_at(const ckb_workload *workload, const ckb_option_value *values, uint32_t place,
-                         ckbi_plan *plan)
+static void ckbi_plan_at(const ckb_bench_host *host, const ckb_workload *workload,
+                         const ckb_option_value *values, uint32_t place, ckbi_plan *plan)
 {
-    if (ckbi_is_qualify(workload))
+    uint32_t writers = values[CKBI_QUALIFY_THREADS].count;
+    if (ckbi_is_qualify(workload) && place < writers)
         ckbi_qualify_plan(values, place, plan);
+    else if (ckbi_is_qualify(workload)) /* the most that any run for these segments needs */
+        ckbi_study_plan(values[CKBI_QUALIFY_LOG_SEGMENT].number[place - writers],
+                        ckbi_host_is_threaded(host) ? CKBI_STUDY_THREADS : 1, CKBI_WAL_ENTRY_BYTES, 1, plan);
+    else if (ckbi_is_log(workload))
+        ckbi_bench_log_plan(values, place, plan);
     else
         ckbi_write_plan(values, place, plan);
 }
@@ -11399,13 +13170,23 @@ static void ckbi_plan_at(const ckb_workload *workload, const ckb_option_value *v
 static int ckbi_session_check(const ckb_bench_host *host, const ckb_workload *workload,
                               const ckb_option_value *values, ckbi_out *out)
 {
-    if (!ckbi_is_qualify(workload))
-        return ckbi_write_check(host, values, out);
-    for (uint32_t i = 0; i < values[CKBI_QUALIFY_THREADS].count; i++)
-        if (values[CKBI_QUALIFY_THREADS].number[i] > 1 && !ckbi_host_is_threaded(host))
-            return ckbi_refuse(out, ckbi_span_of("1"), "--threads: this host has no threads; only ",
-                               " is possible");
-    return CKB_OK;
+    return ckbi_is_qualify(workload) ? ckbi_threads_check(host, &values[CKBI_QUALIFY_THREADS], out)
+           : ckbi_is_log(workload)   ? ckbi_bench_log_check(host, values, out)
+                                     : ckbi_write_check(host, values, out);
+}
+
+/* Segment sizes that the target cannot have are left out of a comparison. */
+static bool ckbi_is_optional(const ckb_workload *workload, const ckbi_plan *plan)
+{
+    return ckbi_is_qualify(workload) && plan->work->is_log;
+}
+
+static uint64_t ckbi_session_seed(const ckb_workload *workload, const ckb_option_value *values)
+{
+    return values[ckbi_is_qualify(workload) ? (uint32_t)CKBI_QUALIFY_SEED
+                  : ckbi_is_log(workload)   ? (uint32_t)CKBI_BENCH_LOG_SEED
+                                            : (uint32_t)CKBI_WRITE_SEED]
+        .number[0];
 }
 
 /* Lays out what stays; an arena without memory behind it only counts. */
@@ -11414,7 +13195,9 @@ static bool ckbi_session_carve(ckbi_session *session, ckbi_arena *arena, const c
 {
     uint32_t rows = ckbi_plan_count(workload, values);
     if (ckbi_is_qualify(workload))
-        rows = (rows + 1) * CKBI_ROUNDS_MAX;
+        rows = (values[CKBI_QUALIFY_THREADS].count + 1 + 2 * values[CKBI_QUALIFY_LOG_SEGMENT].count) *
+                   CKBI_ROUNDS_MAX +
+               1;
     session->report = ckbi_arena_take(arena, sizeof *session->report, 64);
     session->pattern = ckbi_arena_take(arena, sizeof *session->pattern, 64);
     ckb_bench_result *results = ckbi_arena_take(arena, rows * sizeof *results, 64);
@@ -11447,8 +13230,12 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
         ckbi_arena rest = arena;
         ckbi_plan plan;
         ckbi_run run;
-        ckbi_plan_at(workload, values, i, &plan);
-        status = ckbi_plan_fit(host, &plan, out);
+        ckbi_plan_at(host, workload, values, i, &plan);
+        status = plan.work->fit(host, &plan, out);
+        if (status != CKB_OK && ckbi_is_optional(workload, &plan)) {
+            out = ckbi_message_start(&message, text, text_bytes);
+            continue;
+        }
         if (status != CKB_OK)
             return status;
         if (!ckbi_run_carve(&run, &rest, &session, &plan))
@@ -11466,8 +13253,6 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
     ckbi_arena arena = {memory, (uint8_t *)memory + bytes, 0};
     ckbi_session session;
     uint32_t rows = ckbi_plan_count(workload, values);
-    uint64_t seed =
-        ckbi_is_qualify(workload) ? values[CKBI_QUALIFY_SEED].number[0] : values[CKBI_WRITE_SEED].number[0];
     int status = CKB_OK;
     ckbi_fill(&session, 0, sizeof session);
     session.host = host;
@@ -11481,7 +13266,7 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
     session.report->host = host;
     session.report->workload = workload;
     session.report->values = values;
-    ckbi_pattern_set(session.pattern, seed);
+    ckbi_pattern_set(session.pattern, ckbi_session_seed(workload, values));
     session.rest = arena;
     session.progress_ns = ckbi_clock_read(&session.clock, host);
     if (ckbi_is_qualify(workload)) {
@@ -11490,8 +13275,8 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
         for (uint32_t i = 0; i < rows && status == CKB_OK && !session.report->interrupted; i++, session.run++) {
             ckbi_plan plan;
             ckbi_message message;
-            ckbi_write_plan(values, i, &plan);
-            status = ckbi_plan_fit(
+            ckbi_plan_at(host, workload, values, i, &plan);
+            status = plan.work->fit(
                 host, &plan, ckbi_message_start(&message, session.report->message, CKB_BENCH_MESSAGE_BYTES));
             if (status == CKB_OK)
                 status =
@@ -11512,12 +13297,19 @@ CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workl
     ckbi_out_start(&out, sink);
     for (uint32_t i = 0; i < ckbi_plan_count(workload, values) && status == CKB_OK; i++) {
         ckbi_plan plan;
-        ckbi_plan_at(workload, values, i, &plan);
-        status = ckbi_plan_fit(host, &plan, refusal);
+        ckbi_plan_at(host, workload, values, i, &plan);
+        status = plan.work->fit(host, &plan, refusal);
+        if (status != CKB_OK && ckbi_is_optional(workload, &plan)) {
+            refusal = ckbi_message_start(&message, text, text_bytes);
+            status = CKB_OK;
+            continue;
+        }
         if (status != CKB_OK)
             break;
         ckbi_out_threads(&out, plan.threads, " thread", " threads");
-        ckbi_out_text(&out, ", chunks of ");
+        ckbi_out_text(&out, ", ");
+        ckbi_out_text(&out, plan.work->unit);
+        ckbi_out_text(&out, plan.size_min_bytes != plan.size_bytes ? " of up to " : " of ");
         ckbi_out_size(&out, plan.size_bytes);
         ckbi_out_text(&out, ", segments of ");
         ckbi_out_size(&out, plan.geometry.segment_bytes);
@@ -11525,8 +13317,10 @@ CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workl
             ckbi_out_text(&out, plan.count == UINT64_MAX ? ", until the time is over, in " : ": ");
             if (plan.count != UINT64_MAX) {
                 ckbi_out_number(&out, plan.count);
-                ckbi_out_text(&out, " chunks, ");
-                total += plan.count * plan.size_bytes;
+                ckbi_out_char(&out, ' ');
+                ckbi_out_text(&out, plan.work->unit);
+                ckbi_out_text(&out, ", ");
+                total += plan.count * (plan.size_min_bytes + plan.size_bytes) / 2;
             }
             ckbi_out_size(&out, plan.need.data_bytes);
             ckbi_out_text(&out, " of segments");
@@ -11536,7 +13330,10 @@ CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workl
     if (status != CKB_OK)
         return status;
     if (ckbi_is_qualify(workload)) {
-        ckbi_out_text(&out, "up to 15 rounds of these and of plain sequential writing, about ");
+        ckbi_out_text(&out,
+                      "up to 15 rounds of these and of plain sequential writing, then durable appends for ");
+        ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0] / 2);
+        ckbi_out_text(&out, ", together about ");
         ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0]);
         ckbi_out_text(&out, "; the bytes written follow from the target's speed\n");
     } else if (total != 0) {
@@ -11566,8 +13363,40 @@ static void ckbi_out_sync(ckbi_out *out, const ckb_bench_result *result)
     static const char *const names[] = {"none", "end", "each"};
     if (result->sync < CKBI_SYNC_EVERY)
         ckbi_out_text(out, names[result->sync]);
-    else
+    else if (result->sync == CKBI_SYNC_EVERY)
         ckbi_out_number(out, result->sync_every);
+    else
+        ckbi_out_exact_duration(out, result->sync_interval_ns);
+}
+
+/* What a request for a segment's space was. */
+static const char *ckbi_prepare_text(uint32_t prepare)
+{
+    static const char *const names[] = {"", "none", "reserve", "zero"};
+    return names[prepare];
+}
+
+/* Entries that one commit made durable, on average. */
+static double ckbi_entries_per_sync(const ckb_bench_result *result)
+{
+    return result->log.commits == 0 ? 0.0 : (double)result->operations / (double)result->log.commits;
+}
+
+static double ckbi_bytes_per_sync(const ckb_bench_result *result)
+{
+    return result->log.commits == 0 ? 0.0 : (double)result->bytes / (double)result->log.commits;
+}
+
+/* The columns of iostat, in its order. */
+#define CKBI_DISK_COLUMNS 13u
+static double ckbi_disk_column(const ckb_disk_use *use, uint32_t column)
+{
+    const double columns[CKBI_DISK_COLUMNS] = {
+        use->read_merges_per_s, use->write_merges_per_s, use->reads_per_s,     use->writes_per_s,
+        use->read_mib_per_s,    use->write_mib_per_s,    use->request_sectors, use->queue_length,
+        use->wait_ms,           use->read_wait_ms,       use->write_wait_ms,   use->service_ms,
+        use->busy_percent};
+    return columns[column];
 }
 
 /* ---- JSON ---- */
@@ -11711,22 +13540,33 @@ static void ckbi_json_option_key(ckbi_json *json, const ckb_option *option)
     ckbi_out_char(json->out, '"');
     for (const char *at = option->name; *at != '\0'; at++)
         ckbi_out_char(json->out, *at == '-' ? '_' : *at);
-    ckbi_out_text(json->out, option->kind == CKB_OPTION_SIZE       ? "_bytes\":"
-                             : option->kind == CKB_OPTION_DURATION ? "_ns\":"
-                             : option->kind == CKB_OPTION_RATE     ? "_per_s\":"
-                                                                   : "\":");
+    ckbi_out_text(json->out, option->kind == CKB_OPTION_SIZE || option->kind == CKB_OPTION_SPAN ? "_bytes\":"
+                             : option->kind == CKB_OPTION_DURATION                              ? "_ns\":"
+                             : option->kind == CKB_OPTION_RATE                                  ? "_per_s\":"
+                                                                                                : "\":");
 }
 
 static void ckbi_json_option_item(ckbi_json *json, const ckb_option *option, const ckb_option_value *value,
                                   uint32_t place)
 {
-    if (option->kind == CKB_OPTION_CHOICE && value->chosen[place]) {
+    bool chosen = option->kind == CKB_OPTION_CHOICE || option->kind == CKB_OPTION_POLICY;
+    if (chosen && value->chosen[place]) {
         ckbi_span rest = ckbi_span_of(option->choices), choice = rest;
         for (uint64_t i = 0; i <= value->number[place]; i++)
             choice = ckbi_span_cut(&rest, '|');
         ckbi_out_char(json->out, '"');
         ckbi_out_bytes(json->out, choice.text, choice.bytes);
         ckbi_out_char(json->out, '"');
+    } else if (option->kind == CKB_OPTION_POLICY && value->timed[place]) {
+        ckbi_out_char(json->out, '"');
+        ckbi_out_exact_duration(json->out, value->number[place]);
+        ckbi_out_char(json->out, '"');
+    } else if (option->kind == CKB_OPTION_SPAN && value->last[place] != value->number[place]) {
+        ckbi_json_open(json, '[');
+        ckbi_out_number(json->out, value->number[place]);
+        ckbi_out_char(json->out, ',');
+        ckbi_out_number(json->out, value->last[place]);
+        ckbi_json_close(json, ']');
     } else if (option->kind == CKB_OPTION_RATE) {
         ckbi_out_fixed(json->out, (double)value->number[place] / 1000.0, 3);
     } else {
@@ -11755,23 +13595,36 @@ static void ckbi_json_setting(ckbi_json *json, const ckb_option *option, const c
     }
 }
 
+static const char *ckbi_result_kind(const ckb_bench_result *result)
+{
+    return result->raw ? "sequential" : result->is_log ? "log" : "write";
+}
+
 static void ckbi_json_axes(ckbi_json *json, const ckb_bench_result *result)
 {
-    ckbi_json_text(json, "kind", result->raw ? "sequential" : "write");
+    ckbi_json_text(json, "kind", ckbi_result_kind(result));
     ckbi_json_count(json, "round", result->round != 0, result->round);
     ckbi_json_number(json, "threads", result->threads);
-    ckbi_json_number(json, "size_bytes", result->size_bytes);
+    ckbi_json_count(json, "size_bytes", !result->is_log || result->size_min_bytes == result->size_bytes,
+                    result->size_bytes);
     ckbi_json_number(json, "segment_bytes", result->segment_bytes);
-    ckbi_json_number(json, "chunks_per_block", result->chunks_per_block);
+    if (result->is_log) {
+        ckbi_json_number(json, "size_min_bytes", result->size_min_bytes);
+        ckbi_json_number(json, "size_max_bytes", result->size_bytes);
+        ckbi_json_number(json, "ahead", result->log.ahead);
+        ckbi_json_text(json, "prepare", ckbi_prepare_text(result->log.prepare));
+    } else {
+        ckbi_json_number(json, "chunks_per_block", result->chunks_per_block);
+        ckbi_json_bool(json, "shared", result->shared);
+    }
     ckbi_json_key(json, "sync");
-    if (result->sync < CKBI_SYNC_EVERY) {
+    if (result->sync != CKBI_SYNC_EVERY) {
         ckbi_out_char(json->out, '"');
         ckbi_out_sync(json->out, result);
         ckbi_out_char(json->out, '"');
     } else {
         ckbi_out_sync(json->out, result);
     }
-    ckbi_json_bool(json, "shared", result->shared);
     ckbi_json_text(json, "loop", result->rate_limit_milli != 0 ? "open" : "closed");
     ckbi_json_double(json, "rate_limit_per_s", result->rate_limit_milli != 0,
                      (double)result->rate_limit_milli / 1000.0);
@@ -11791,6 +13644,60 @@ static void ckbi_json_stalls(ckbi_json *json, const ckb_bench_result *result)
         ckbi_json_close(json, '}');
     }
     ckbi_json_close(json, ']');
+}
+
+static void ckbi_json_medium(ckbi_json *json, const char *key, const ckb_medium_use *use)
+{
+    ckbi_json_key(json, key);
+    ckbi_json_open(json, '{');
+    ckbi_json_number(json, "writes", use->writes);
+    ckbi_json_number(json, "write_bytes", use->write_bytes);
+    ckbi_json_number(json, "write_ns", use->write_ns);
+    ckbi_json_number(json, "syncs", use->syncs);
+    ckbi_json_number(json, "sync_ns", use->sync_ns);
+    ckbi_json_number(json, "erases", use->erases);
+    ckbi_json_number(json, "erase_ns", use->erase_ns);
+    ckbi_json_close(json, '}');
+}
+
+static void ckbi_json_iostat(ckbi_json *json, const ckb_disk_use *use)
+{
+    static const char *const keys[CKBI_DISK_COLUMNS] = {
+        "rrqm_per_s", "wrqm_per_s", "r_per_s",    "w_per_s",    "rmib_per_s", "wmib_per_s",  "avgrq_sectors",
+        "avgqu",      "await_ms",   "r_await_ms", "w_await_ms", "svctm_ms",   "util_percent"};
+    ckbi_json_key(json, "iostat");
+    if (use->name[0] == '\0') {
+        ckbi_out_text(json->out, "null");
+        return;
+    }
+    ckbi_json_open(json, '{');
+    ckbi_json_text(json, "device", use->name);
+    for (uint32_t i = 0; i < CKBI_DISK_COLUMNS; i++)
+        ckbi_json_double(json, keys[i], true, ckbi_disk_column(use, i));
+    ckbi_json_close(json, '}');
+}
+
+static void ckbi_json_log(ckbi_json *json, const ckb_bench_result *result)
+{
+    const ckb_log_result *log = &result->log;
+    bool committed = log->commits != 0, watched = log->interval_ns != 0;
+    ckbi_json_number(json, "first", log->first);
+    ckbi_json_number(json, "last", log->last);
+    ckbi_json_number(json, "rolls", log->rolls);
+    ckbi_json_double(json, "rolls_per_s", watched, ckbi_per_second(log->rolls, log->interval_ns));
+    ckbi_json_number(json, "commits", log->commits);
+    ckbi_json_double(json, "syncs_per_s", watched, ckbi_per_second(log->commits, log->interval_ns));
+    ckbi_json_double(json, "entries_per_sync", committed, ckbi_entries_per_sync(result));
+    ckbi_json_double(json, "bytes_per_sync", committed, ckbi_bytes_per_sync(result));
+    ckbi_json_latency(json, "rolled_latency_ns", &log->rolled);
+    ckbi_json_latency(json, "other_latency_ns", &log->others);
+    ckbi_json_latency(json, "queue_wait_ns", &log->queue_wait);
+    ckbi_json_latency(json, "device_wait_ns", &log->device_wait);
+    ckbi_json_number(json, "interval_ns", log->interval_ns);
+    ckbi_json_medium(json, "medium_appends", &log->appends);
+    ckbi_json_medium(json, "medium_commits", &log->commit_calls);
+    ckbi_json_medium(json, "medium_maintenance", &log->maintenance);
+    ckbi_json_iostat(json, &log->disk);
 }
 
 static void ckbi_json_result(ckbi_json *json, const ckb_bench_result *result)
@@ -11815,6 +13722,8 @@ static void ckbi_json_result(ckbi_json *json, const ckb_bench_result *result)
         ckbi_json_latency(json, "durable_latency_ns", &result->durable_latency);
     if (result->rate_limit_milli != 0)
         ckbi_json_latency(json, "service_latency_ns", &result->service_latency);
+    if (result->is_log)
+        ckbi_json_log(json, result);
     if (!result->raw) {
         ckbi_json_number(json, "slowest_thread_operations", result->slowest_thread_operations);
         ckbi_json_number(json, "fastest_thread_operations", result->fastest_thread_operations);
@@ -11868,6 +13777,71 @@ static void ckbi_json_answer(ckbi_json *json, const ckb_bench_report *report)
     ckbi_json_close(json, '}');
 }
 
+static void ckbi_json_segment_row(ckbi_json *json, const ckb_segment_answer *answer, const ckb_segment_row *row)
+{
+    for (uint32_t which = 0; which < answer->thread_counts; which++) {
+        ckbi_json_next(json);
+        ckbi_json_open(json, '{');
+        ckbi_json_number(json, "segment_bytes", row->segment_bytes);
+        ckbi_json_number(json, "threads", answer->threads[which]);
+        ckbi_json_double(json, "adjusted_rate_per_s", true, row->rate_per_s[which]);
+        ckbi_json_range(json, "of_best", row->of_best[which], row->of_best_low[which],
+                        row->of_best_high[which]);
+        ckbi_json_double(json, "entries_per_sync", true, row->entries_per_sync[which]);
+        ckbi_json_double(json, "rolled_p50_ns", row->roll_ns[which] > 0.0, row->roll_ns[which]);
+        ckbi_json_double(json, "other_p50_ns", true, row->other_ns[which]);
+        ckbi_json_double(json, "await_ms", row->disk_wait_ms[which] > 0.0, row->disk_wait_ms[which]);
+        ckbi_json_close(json, '}');
+    }
+}
+
+static void ckbi_json_segment_answer(ckbi_json *json, const ckb_bench_report *report)
+{
+    const ckb_segment_answer *answer = &report->segment_answer;
+    ckbi_json_key(json, "segment_answer");
+    if (!report->has_segment_answer) {
+        ckbi_out_text(json->out, "null");
+        return;
+    }
+    ckbi_json_open(json, '{');
+    ckbi_json_number(json, "segment_bytes", answer->rows[answer->answer].segment_bytes);
+    ckbi_json_text(json, "sentence", answer->sentence);
+    ckbi_json_bool(json, "sure", answer->sure);
+    ckbi_json_text(json, "caution", answer->caution);
+    ckbi_json_number(json, "rounds", answer->rounds);
+    ckbi_json_double(json, "confidence", true, answer->confidence);
+    ckbi_json_key(json, "rows");
+    ckbi_json_open(json, '[');
+    for (uint32_t i = 0; i < answer->row_count; i++)
+        ckbi_json_segment_row(json, answer, &answer->rows[i]);
+    ckbi_json_close(json, ']');
+    ckbi_json_close(json, '}');
+}
+
+static void ckbi_json_wal_answer(ckbi_json *json, const ckb_bench_report *report)
+{
+    const ckb_wal_answer *answer = &report->wal_answer;
+    ckbi_json_key(json, "wal_answer");
+    if (!report->has_wal_answer) {
+        ckbi_out_text(json->out, "null");
+        return;
+    }
+    ckbi_json_open(json, '{');
+    ckbi_json_bool(json, "pass", answer->pass);
+    ckbi_json_text(json, "sentence", answer->sentence);
+    ckbi_json_bool(json, "sure", answer->sure);
+    ckbi_json_text(json, "caution", answer->caution);
+    ckbi_json_number(json, "limit_p99_ns", CKB_WAL_P99_NS);
+    ckbi_json_number(json, "p99_low_ns", answer->p99_low);
+    ckbi_json_number(json, "p99_high_ns", answer->p99_high);
+    ckbi_json_number(json, "size_bytes", answer->size_bytes);
+    ckbi_json_number(json, "segment_bytes", answer->segment_bytes);
+    ckbi_json_number(json, "measured_ns", answer->measured_ns);
+    ckbi_json_number(json, "samples_above_p999", answer->slower_than_p999);
+    ckbi_json_latency(json, "durable_latency_ns", &answer->latency);
+    ckbi_json_close(json, '}');
+}
+
 /* ---- warnings: the host's, and those that follow from the results ---- */
 
 static const char *ckbi_report_warning(const ckb_bench_report *report, uint32_t place)
@@ -11915,8 +13889,11 @@ static void ckbi_print_json(const ckb_bench_report *report, ckbi_out *out)
     ckbi_json_close(&json, ']');
     ckbi_json_bool(&json, "interrupted", report->interrupted);
     ckbi_json_text(&json, "error", report->message);
-    if (ckbi_is_qualify(report->workload))
+    if (ckbi_is_qualify(report->workload)) {
         ckbi_json_answer(&json, report);
+        ckbi_json_segment_answer(&json, report);
+        ckbi_json_wal_answer(&json, report);
+    }
     ckbi_json_key(&json, "results");
     ckbi_json_open(&json, '[');
     for (uint32_t i = 0; i < report->result_count; i++)
@@ -11969,38 +13946,83 @@ static void ckbi_csv_latency_heading(ckbi_out *out, const char *prefix)
     }
 }
 
+static void ckbi_csv_log(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_log_result *log = &result->log;
+    bool committed = result->is_log && log->commits != 0, watched = result->is_log && log->interval_ns != 0;
+    ckbi_csv_count(out, result->is_log, result->size_min_bytes);
+    ckbi_csv_count(out, result->is_log, log->ahead);
+    ckbi_out_char(out, ',');
+    ckbi_out_text(out, ckbi_prepare_text(log->prepare));
+    ckbi_csv_double(out, committed, ckbi_entries_per_sync(result));
+    ckbi_csv_double(out, committed, ckbi_bytes_per_sync(result));
+    ckbi_csv_double(out, watched, ckbi_per_second(log->commits, log->interval_ns));
+    ckbi_csv_double(out, watched, ckbi_per_second(log->rolls, log->interval_ns));
+    ckbi_csv_latency(out, &log->rolled);
+    ckbi_csv_latency(out, &log->others);
+    ckbi_csv_latency(out, &log->queue_wait);
+    ckbi_csv_latency(out, &log->device_wait);
+    ckbi_out_char(out, ',');
+    ckbi_out_text(out, log->disk.name);
+    for (uint32_t i = 0; i < CKBI_DISK_COLUMNS; i++)
+        ckbi_csv_double(out, log->disk.name[0] != '\0', ckbi_disk_column(&log->disk, i));
+}
+
+static void ckbi_csv_log_heading(ckbi_out *out)
+{
+    ckbi_out_text(out, ",size_min_bytes,ahead,prepare,entries_per_sync,bytes_per_sync,syncs_per_s,rolls_per_s");
+    ckbi_csv_latency_heading(out, "rolled_");
+    ckbi_csv_latency_heading(out, "other_");
+    ckbi_csv_latency_heading(out, "queue_wait_");
+    ckbi_csv_latency_heading(out, "device_wait_");
+    ckbi_out_text(out,
+                  ",device,rrqm_per_s,wrqm_per_s,r_per_s,w_per_s,rmib_per_s,wmib_per_s,avgrq_sectors,avgqu,"
+                  "await_ms,r_await_ms,w_await_ms,svctm_ms,util_percent");
+}
+
+static void ckbi_csv_result(ckbi_out *out, const ckb_bench_result *result)
+{
+    bool ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
+    ckbi_out_text(out, ckbi_result_kind(result));
+    ckbi_csv_count(out, result->round != 0, result->round);
+    ckbi_csv_count(out, true, result->threads);
+    ckbi_csv_count(out, true, result->size_bytes);
+    ckbi_csv_count(out, true, result->segment_bytes);
+    ckbi_csv_count(out, !result->is_log, result->chunks_per_block);
+    ckbi_out_char(out, ',');
+    ckbi_out_sync(out, result);
+    ckbi_csv_count(out, !result->is_log, result->shared);
+    ckbi_csv_double(out, result->rate_limit_milli != 0, (double)result->rate_limit_milli / 1000.0);
+    ckbi_csv_count(out, true, result->finished);
+    ckbi_csv_count(out, true, result->operations);
+    ckbi_csv_count(out, true, result->failures);
+    ckbi_csv_count(out, true, result->bytes);
+    ckbi_csv_count(out, true, result->elapsed_ns);
+    ckbi_csv_count(out, synced, result->sync_ns);
+    ckbi_csv_double(out, ran, ckbi_per_second(result->operations, result->elapsed_ns));
+    ckbi_csv_double(out, synced, ckbi_per_second(result->operations, ckbi_result_total_ns(result)));
+    ckbi_csv_double(out, ran, ckbi_result_mib_per_s(result));
+    ckbi_csv_latency(out, &result->latency);
+    ckbi_csv_latency(out, &result->durable_latency);
+}
+
 static void ckbi_print_csv(const ckb_bench_report *report, ckbi_out *out)
 {
+    bool logs = false;
+    for (uint32_t i = 0; i < report->result_count; i++)
+        logs = logs || report->results[i].is_log;
     ckbi_out_text(
         out, "kind,round,threads,size_bytes,segment_bytes,chunks_per_block,sync,shared,rate_limit_per_s,"
              "finished,operations,failures,bytes,elapsed_ns,sync_ns,rate_per_s,adjusted_rate_per_s,mib_per_s");
     ckbi_csv_latency_heading(out, "");
     ckbi_csv_latency_heading(out, "durable_");
+    if (logs)
+        ckbi_csv_log_heading(out);
     ckbi_out_char(out, '\n');
     for (uint32_t i = 0; i < report->result_count; i++) {
-        const ckb_bench_result *result = &report->results[i];
-        bool ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
-        ckbi_out_text(out, result->raw ? "sequential" : "write");
-        ckbi_csv_count(out, result->round != 0, result->round);
-        ckbi_csv_count(out, true, result->threads);
-        ckbi_csv_count(out, true, result->size_bytes);
-        ckbi_csv_count(out, true, result->segment_bytes);
-        ckbi_csv_count(out, true, result->chunks_per_block);
-        ckbi_out_char(out, ',');
-        ckbi_out_sync(out, result);
-        ckbi_csv_count(out, true, result->shared);
-        ckbi_csv_double(out, result->rate_limit_milli != 0, (double)result->rate_limit_milli / 1000.0);
-        ckbi_csv_count(out, true, result->finished);
-        ckbi_csv_count(out, true, result->operations);
-        ckbi_csv_count(out, true, result->failures);
-        ckbi_csv_count(out, true, result->bytes);
-        ckbi_csv_count(out, true, result->elapsed_ns);
-        ckbi_csv_count(out, synced, result->sync_ns);
-        ckbi_csv_double(out, ran, ckbi_per_second(result->operations, result->elapsed_ns));
-        ckbi_csv_double(out, synced, ckbi_per_second(result->operations, ckbi_result_total_ns(result)));
-        ckbi_csv_double(out, ran, ckbi_result_mib_per_s(result));
-        ckbi_csv_latency(out, &result->latency);
-        ckbi_csv_latency(out, &result->durable_latency);
+        ckbi_csv_result(out, &report->results[i]);
+        if (logs)
+            ckbi_csv_log(out, &report->results[i]);
         ckbi_out_char(out, '\n');
     }
 }
@@ -12018,7 +14040,8 @@ static void ckbi_dropwizard_double(ckbi_out *out, const char *key, double value)
 static void ckbi_dropwizard_line(ckbi_out *out, const ckb_bench_result *result)
 {
     const ckb_latency *latency = &result->latency;
-    ckbi_out_text(out, "type=TIMER, name=chunk-write, count=");
+    ckbi_out_text(out, result->is_log ? "type=TIMER, name=log-append, count="
+                                      : "type=TIMER, name=chunk-write, count=");
     ckbi_out_number(out, latency->count);
     ckbi_dropwizard_double(out, "min", (double)latency->min / 1e6);
     ckbi_dropwizard_double(out, "max", (double)latency->max / 1e6);
@@ -12103,7 +14126,8 @@ static void ckbi_text_notes(ckbi_out *out, const ckb_bench_result *result)
     if (result->verify_done) {
         ckbi_out_threads(out, result->threads, " thread: ", " threads: ");
         ckbi_out_number(out, result->verified);
-        ckbi_out_text(out, " chunks read back equal after a remount, ");
+        ckbi_out_text(out, result->is_log ? " entries" : " chunks");
+        ckbi_out_text(out, " read back equal after a remount, ");
         ckbi_out_number(out, result->verify_failures);
         ckbi_out_text(out, " not\n");
     }
@@ -12148,6 +14172,152 @@ static void ckbi_text_write(const ckb_bench_report *report, ckbi_out *out)
         ckbi_text_notes(out, &report->results[i]);
 }
 
+/* ---- text of a log */
+
+typedef struct ckbi_heading {
+    const char *name;
+    int width;
+} ckbi_heading;
+
+static void ckbi_text_headings(ckbi_out *out, const ckbi_heading *headings, size_t count)
+{
+    static const ckbi_heading axes[] = {{"threads", 7}, {"entry", 10}, {"segment", 9},
+                                        {"sync", 7},    {"ahead", 6},  {"prepare", 9}};
+    for (size_t i = 0; i < sizeof axes / sizeof axes[0]; i++)
+        ckbi_out_cell(out, axes[i].name, axes[i].width);
+    for (size_t i = 0; i < count; i++)
+        ckbi_out_cell(out, headings[i].name, headings[i].width);
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
+{
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->threads);
+    ckbi_cell_end(out, 7);
+    ckbi_cell_start(out);
+    if (result->size_min_bytes != result->size_bytes) {
+        ckbi_out_exact_size(out, result->size_min_bytes);
+        ckbi_out_char(out, '-');
+        ckbi_out_exact_size(out, result->size_bytes);
+    } else {
+        ckbi_out_size(out, result->size_bytes);
+    }
+    ckbi_cell_end(out, 10);
+    ckbi_cell_start(out);
+    ckbi_out_size(out, result->segment_bytes);
+    ckbi_cell_end(out, 9);
+    ckbi_cell_start(out);
+    ckbi_out_sync(out, result);
+    ckbi_cell_end(out, 7);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->log.ahead);
+    ckbi_cell_end(out, 6);
+    ckbi_out_cell(out, result->log.prepare != 0 ? ckbi_prepare_text(result->log.prepare) : "-", 9);
+}
+
+static void ckbi_text_log_speed(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_latency *latency =
+        result->durable_latency.count != 0 ? &result->durable_latency : &result->latency;
+    bool any = latency->count != 0, ran = result->elapsed_ns != 0;
+    ckbi_text_log_axes(out, result);
+    ckbi_text_rate(out, ran, ckbi_per_second(result->operations, ckbi_result_total_ns(result)), 11);
+    ckbi_text_rate(out, ran, ckbi_result_mib_per_s(result), 8);
+    ckbi_text_duration(out, any, latency->p50, 9);
+    ckbi_text_duration(out, any, latency->p99, 9);
+    ckbi_text_duration(out, any, latency->p999, 9);
+    ckbi_text_duration(out, any, latency->max, 9);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->failures);
+    ckbi_cell_end(out, 9);
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_log_syncs(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_log_result *log = &result->log;
+    bool committed = log->commits != 0, watched = log->interval_ns != 0;
+    ckbi_text_log_axes(out, result);
+    ckbi_text_rate(out, committed, ckbi_entries_per_sync(result), 13);
+    ckbi_text_rate(out, committed, ckbi_bytes_per_sync(result), 11);
+    ckbi_text_rate(out, watched, ckbi_per_second(log->commits, log->interval_ns), 9);
+    ckbi_text_rate(out, watched, ckbi_per_second(log->rolls, log->interval_ns), 9);
+    ckbi_text_duration(out, log->queue_wait.count != 0, (uint64_t)log->queue_wait.mean, 11);
+    ckbi_text_duration(out, log->device_wait.count != 0, (uint64_t)log->device_wait.mean, 12);
+    ckbi_text_duration(out, log->rolled.count != 0, log->rolled.p50, 11);
+    ckbi_text_duration(out, log->rolled.count != 0, log->rolled.p99, 11);
+    ckbi_text_duration(out, log->others.count != 0, log->others.p50, 11);
+    ckbi_text_duration(out, log->others.count != 0, log->others.p99, 11);
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_log_disk(ckbi_out *out, const ckb_bench_result *result)
+{
+    ckbi_text_log_axes(out, result);
+    for (uint32_t i = 0; i < CKBI_DISK_COLUMNS; i++) {
+        ckbi_cell_start(out);
+        if (result->log.disk.name[0] != '\0')
+            ckbi_out_fixed(out, ckbi_disk_column(&result->log.disk, i), 2);
+        else
+            ckbi_out_char(out, '-');
+        ckbi_cell_end(out, 10);
+    }
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_rows(const ckb_bench_report *report, ckbi_out *out,
+                           void (*row)(ckbi_out *out, const ckb_bench_result *result))
+{
+    for (uint32_t i = 0; i < report->result_count; i++)
+        row(out, &report->results[i]);
+}
+
+static void ckbi_text_iostat(const ckb_bench_report *report, ckbi_out *out)
+{
+    static const ckbi_heading disk[] = {{"rrqm/s", 10}, {"wrqm/s", 10},  {"r/s", 10},      {"w/s", 10},
+                                        {"rMB/s", 10},  {"wMB/s", 10},   {"avgrq-sz", 10}, {"avgqu-sz", 10},
+                                        {"await", 10},  {"r_await", 10}, {"w_await", 10},  {"svctm", 10},
+                                        {"%util", 10}};
+    const char *name = "";
+    for (uint32_t i = 0; i < report->result_count; i++)
+        name = report->results[i].log.disk.name[0] != '\0' ? report->results[i].log.disk.name : name;
+    if (name[0] == '\0') {
+        ckbi_out_text(out, "No iostat line: nobody counts what a disk below ");
+        ckbi_out_text(out, report->host->target->name);
+        ckbi_out_text(out, " does; it lies in memory, on a network, or on another system.\n");
+        return;
+    }
+    ckbi_out_text(out, "What ");
+    ckbi_out_text(out, name);
+    ckbi_out_text(out, " did meanwhile, whoever asked for it, as iostat -x shows it (sizes in sectors of 512 "
+                       "bytes, times in ms, MB are MiB):\n");
+    ckbi_text_headings(out, disk, sizeof disk / sizeof disk[0]);
+    ckbi_text_rows(report, out, ckbi_text_log_disk);
+}
+
+static void ckbi_text_log(const ckb_bench_report *report, ckbi_out *out)
+{
+    static const ckbi_heading speed[] = {{"appends/s", 11}, {"MiB/s", 8}, {"p50", 9},     {"p99", 9},
+                                         {"p99.9", 9},      {"max", 9},   {"failures", 9}};
+    static const ckbi_heading syncs[] = {
+        {"entries/sync", 13}, {"bytes/sync", 11}, {"syncs/s", 9},     {"rolls/s", 9},     {"queue wait", 11},
+        {"device wait", 12},  {"rolled p50", 11}, {"rolled p99", 11}, {"others p50", 11}, {"others p99", 11}};
+    bool open = report->result_count != 0 && report->results[0].rate_limit_milli != 0;
+    ckbi_text_headings(out, speed, sizeof speed / sizeof speed[0]);
+    ckbi_text_rows(report, out, ckbi_text_log_speed);
+    ckbi_out_text(out, "appends/s and MiB/s include the final sync. Latency is of all appends, ");
+    ckbi_out_text(out, open ? "open loop: from the intended start" : "closed loop");
+    ckbi_out_text(out, ", until durable unless sync is none.\n\n");
+    ckbi_text_headings(out, syncs, sizeof syncs / sizeof syncs[0]);
+    ckbi_text_rows(report, out, ckbi_text_log_syncs);
+    ckbi_out_text(out,
+                  "Waits are means. Device wait: an append's share of the write and sync that made it durable; "
+                  "queue wait: the rest. Rolled: the appends that began a segment.\n\n");
+    ckbi_text_iostat(report, out);
+    ckbi_text_rows(report, out, ckbi_text_notes);
+}
+
 static void ckbi_text_share(ckbi_out *out, double middle, double low, double high, int width)
 {
     ckbi_cell_start(out);
@@ -12160,7 +14330,17 @@ static void ckbi_text_share(ckbi_out *out, double middle, double low, double hig
     ckbi_cell_end(out, width);
 }
 
-static void ckbi_text_qualify(const ckb_bench_report *report, ckbi_out *out)
+static void ckbi_text_verdict(ckbi_out *out, const char *sentence, const char *caution)
+{
+    ckbi_out_text(out, sentence);
+    ckbi_out_char(out, '\n');
+    if (caution[0] == '\0')
+        return;
+    ckbi_out_text(out, caution);
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_text_writers(const ckb_bench_report *report, ckbi_out *out)
 {
     const ckb_qualify_answer *answer = &report->answer;
     uint64_t size_bytes = report->values[CKBI_QUALIFY_SIZE].number[0];
@@ -12190,12 +14370,72 @@ static void ckbi_text_qualify(const ckb_bench_report *report, ckbi_out *out)
     ckbi_out_text(out, ": ");
     ckbi_out_three(out, answer->ceiling_mib_per_s);
     ckbi_out_text(out, " MiB/s\n\n");
-    ckbi_out_text(out, report->sentence);
-    ckbi_out_char(out, '\n');
-    if (report->caution[0] != '\0') {
-        ckbi_out_text(out, report->caution);
+    ckbi_text_verdict(out, report->sentence, report->caution);
+}
+
+static void ckbi_text_segment_row(ckbi_out *out, const ckb_segment_answer *answer, const ckb_segment_row *row)
+{
+    for (uint32_t which = 0; which < answer->thread_counts; which++) {
+        ckbi_cell_start(out);
+        ckbi_out_size(out, row->segment_bytes);
+        ckbi_cell_end(out, 9);
+        ckbi_cell_start(out);
+        ckbi_out_number(out, answer->threads[which]);
+        ckbi_cell_end(out, 9);
+        ckbi_text_rate(out, true, row->rate_per_s[which], 11);
+        ckbi_text_share(out, row->of_best[which], row->of_best_low[which], row->of_best_high[which], 18);
+        ckbi_text_rate(out, true, row->entries_per_sync[which], 14);
+        ckbi_text_duration(out, row->roll_ns[which] > 0.0, (uint64_t)row->roll_ns[which], 12);
+        ckbi_text_duration(out, true, (uint64_t)row->other_ns[which], 12);
+        ckbi_cell_start(out);
+        if (row->disk_wait_ms[which] > 0.0) {
+            ckbi_out_three(out, row->disk_wait_ms[which]);
+            ckbi_out_text(out, " ms");
+        } else {
+            ckbi_out_char(out, '-');
+        }
+        ckbi_cell_end(out, 9);
         ckbi_out_char(out, '\n');
     }
+}
+
+static void ckbi_text_segments(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_segment_answer *answer = &report->segment_answer;
+    if (!report->has_segment_answer)
+        return;
+    ckbi_out_text(out, "\nWhich log segments? Durable appends of ");
+    ckbi_out_size(out, CKBI_STUDY_ENTRY_BYTES);
+    ckbi_out_text(out, "; medians of ");
+    ckbi_out_threads(out, answer->rounds, " round", " rounds");
+    ckbi_out_text(out, " (ranges hold them with ");
+    ckbi_out_percent(out, answer->confidence);
+    ckbi_out_text(out, ").\n\n  segment  threads  appends/s       of the best  entries/sync  rolled p50"
+                       "  others p50    await\n");
+    for (uint32_t i = 0; i < answer->row_count; i++)
+        ckbi_text_segment_row(out, answer, &answer->rows[i]);
+    ckbi_out_char(out, '\n');
+    ckbi_text_verdict(out, answer->sentence, answer->caution);
+}
+
+static void ckbi_text_wal(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_wal_answer *answer = &report->wal_answer;
+    if (!report->has_wal_answer)
+        return;
+    ckbi_out_text(out, "\nFit for a WAL? One thread, each append durable, segments of ");
+    ckbi_out_size(out, answer->segment_bytes);
+    ckbi_out_text(out, ", for ");
+    ckbi_out_duration(out, answer->measured_ns);
+    ckbi_out_text(out, ".\n\n");
+    ckbi_text_verdict(out, answer->sentence, answer->caution);
+}
+
+static void ckbi_text_qualify(const ckb_bench_report *report, ckbi_out *out)
+{
+    ckbi_text_writers(report, out);
+    ckbi_text_segments(report, out);
+    ckbi_text_wal(report, out);
 }
 
 static void ckbi_print_text(const ckb_bench_report *report, ckbi_out *out)
@@ -12226,6 +14466,8 @@ static void ckbi_print_text(const ckb_bench_report *report, ckbi_out *out)
     ckbi_out_char(out, '\n');
     if (ckbi_is_qualify(report->workload))
         ckbi_text_qualify(report, out);
+    else if (ckbi_is_log(report->workload))
+        ckbi_text_log(report, out);
     else
         ckbi_text_write(report, out);
     if (report->interrupted)

@@ -205,9 +205,11 @@ typedef struct place {
     bool dry_run, destroy, keep;
     bool has_scratch, is_open, was_created;
     ckb_scratch scratch;
-    uint64_t wanted_bytes; /* of a segment, as the open target was asked for; 0: no wish */
-    uint32_t containers;   /* that it has room for */
+    ckb_bench_need wanted; /* what the open target was asked for */
+    bool was_used;         /* since it was opened */
+    ckb_bench_target *bench;
     ckb_target target;
+    ckb_medium medium; /* the target's, perhaps behind another that measures */
     ckb_volume *volume;
     ckb_config config;
     void *memory;
@@ -216,31 +218,50 @@ typedef struct place {
 } place;
 
 static place bench_place;
-static ckb_host_thread bench_threads[1024];
+static ckb_host_thread bench_threads[1024 + 1]; /* and one for maintenance */
 
-/* How a directory is cut into segments. The default size follows from the free space; runs are short and
- * may have many writers, each with a segment of its own, so that larger ones would mostly be reserved and
- * never written. Small segments do not fill the whole file system: each costs memory, used or not. */
-static void place_shape(const place *p, const ckb_bench_need *need, ckb_target_options *options)
+static int place_estimate(place *p, uint64_t *capacity_bytes);
+
+/* How a target is cut into segments. The default size follows from the free space of a directory; runs are
+ * short and may have many writers, each with a segment of its own, so that larger ones would mostly be
+ * reserved and never written. Small segments do not fill the whole target: each costs memory, used or not. */
+static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options *options)
 {
-    uint64_t free_bytes = 0;
+    uint64_t capacity_bytes = 0, most = need->segment_count;
     options->segment_bytes = need->segment_bytes;
-    if (p->kind != CKB_TARGET_DIRECTORY || ckb_host_free_bytes(p->path, &free_bytes) != CKB_OK)
+    if (p->kind == CKB_TARGET_RAM || place_estimate(p, &capacity_bytes) != CKB_OK) {
+        p->error[0] = '\0'; /* opening it has the last word */
         return;
-    free_bytes = free_bytes / 10 * 9;
-    if (options->segment_bytes == 0 && ckb_default_segment_bytes(free_bytes, 4096) >= SCRATCH_SEGMENT_MAX)
-        options->segment_bytes = SCRATCH_SEGMENT_MAX;
-    if (options->segment_bytes != 0 && free_bytes / options->segment_bytes > SCRATCH_SEGMENTS_MAX)
-        options->size_bytes = SCRATCH_SEGMENTS_MAX * options->segment_bytes;
+    }
+    if (options->segment_bytes == 0 && p->kind == CKB_TARGET_DIRECTORY) {
+        uint64_t standard = ckb_default_segment_bytes(capacity_bytes, 4096);
+        options->segment_bytes = standard < SCRATCH_SEGMENT_MAX ? standard : SCRATCH_SEGMENT_MAX;
+    }
+    if (options->segment_bytes == 0)
+        return;
+    if (most == 0 || most > SCRATCH_SEGMENTS_MAX)
+        most = SCRATCH_SEGMENTS_MAX;
+    if (most < capacity_bytes / options->segment_bytes)
+        options->size_bytes = most * options->segment_bytes;
+}
+
+/* Is the open target what is needed? Only one that nobody has used yet has nothing to be renewed. */
+static bool place_fits(const place *p, const ckb_bench_need *need)
+{
+    return p->is_open && p->wanted.segment_bytes == need->segment_bytes &&
+           (p->kind == CKB_TARGET_RAM || p->wanted.segment_count == need->segment_count) &&
+           p->wanted.prepare == need->prepare && p->wanted.max_containers >= need->max_containers &&
+           (!need->renew || !p->was_used || p->kind != CKB_TARGET_DIRECTORY);
 }
 
 static int place_open(place *p, const ckb_bench_need *need)
 {
-    ckb_target_options options = {.create = true, .destroy = p->destroy};
+    ckb_target_options options = {
+        .create = true, .destroy = p->destroy, .renew = need->renew, .prepare = (ckb_prepare)need->prepare};
     char image[CKB_PATH_BYTES + 8];
     const char *text = p->text;
     int status;
-    if (p->is_open && p->wanted_bytes == need->segment_bytes && p->containers >= need->max_containers)
+    if (place_fits(p, need))
         return CKB_OK;
     if (p->is_open)
         (void)ckb_target_close(&p->target);
@@ -258,8 +279,9 @@ static int place_open(place *p, const ckb_bench_need *need)
     }
     p->is_open = true;
     p->was_created = p->was_created || p->target.created;
-    p->wanted_bytes = need->segment_bytes;
-    p->containers = need->max_containers;
+    p->was_used = false;
+    p->wanted = *need;
+    p->bench->volatile_medium = p->target.sync_kind != NULL && strncmp(p->target.sync_kind, "none", 4) == 0;
     return CKB_OK;
 }
 
@@ -300,6 +322,10 @@ static int place_describe(void *context, const ckb_bench_need *need, ckb_geometr
         *room_bytes = p->target.capacity_bytes;
         return status;
     }
+    if (need->prepare != 0 && p->kind != CKB_TARGET_DIRECTORY) {
+        (void)snprintf(p->error, sizeof p->error, "--prepare: only a directory has that choice");
+        return CKB_INVALID;
+    }
     status = place_estimate(p, &capacity_bytes);
     memset(geometry, 0, sizeof *geometry);
     geometry->write_unit = p->kind == CKB_TARGET_RAM ? 64 : 4096;
@@ -332,7 +358,7 @@ static int place_mount(place *p, ckb_volume **volume, ckb_fault *fault)
                        bytes, p->config.max_chunks);
         return CKB_NOSPACE;
     }
-    status = ckb_mount(&p->target.medium, &p->config, p->memory, p->memory_bytes, &p->volume, fault);
+    status = ckb_mount(&p->medium, &p->config, p->memory, p->memory_bytes, &p->volume, fault);
     if (status != CKB_OK)
         p->volume = NULL;
     *volume = p->volume;
@@ -358,10 +384,15 @@ static int place_fresh(void *context, const ckb_bench_need *need, ckb_volume **v
     place *p = context;
     int status = place_open(p, need);
     if (status == CKB_OK)
-        status = format_target(&p->target, true, need->max_containers, 0, fault);
+        status = format_target(&p->target, true, need->max_containers, need->max_logs, fault);
     if (status != CKB_OK)
         return status;
+    p->was_used = true;
+    p->medium = p->target.medium;
+    if (need->wrap != NULL)
+        need->wrap(need->wrap_context, &p->medium);
     memset(&p->config, 0, sizeof p->config);
+    p->config.max_logs = need->max_logs;
     p->config.max_chunks = need->max_chunks;
     p->config.max_containers = need->max_containers;
     p->config.max_writers = need->max_writers;
@@ -438,7 +469,8 @@ enum {
     BENCH_HELP,
     QUALIFY_OPTION_COUNT,
     BENCH_ACKS = QUALIFY_OPTION_COUNT,
-    WRITE_OPTION_COUNT
+    WRITE_OPTION_COUNT,
+    LOG_OPTION_COUNT = WRITE_OPTION_COUNT
 };
 
 #define HELP_OPTION \
@@ -469,6 +501,14 @@ static const ckb_option write_options[WRITE_OPTION_COUNT] = {
         "acks", '\0', "FILE",
         "one line per durable chunk, after it is durable, to FILE or to stdout for \"-\": container block "
         "chunk length crc32c"),
+};
+
+static const ckb_option log_options[LOG_OPTION_COUNT] = {
+    BENCH_OPTIONS("text|json|csv"),
+    TEXT_OPTION(
+        "acks", '\0', "FILE",
+        "one line per durable entry, after it is durable, to FILE or to stdout for \"-\": the word log, "
+        "index, length, crc32c"),
 };
 
 typedef struct screen {
@@ -509,6 +549,13 @@ static void hook_thread_join(void *context, uint32_t slot)
     (void)ckb_host_thread_join(&bench_threads[slot]);
 }
 
+static uint32_t hook_thread_number(void *context)
+{
+    const ckb_host_thread *thread = ckb_host_thread_current();
+    (void)context;
+    return thread == NULL ? 0 : (uint32_t)(thread - bench_threads) + 1;
+}
+
 static bool hook_interrupted(void *context)
 {
     (void)context;
@@ -523,6 +570,21 @@ static int hook_acknowledge(void *context, const ckb_chunk_id *id, uint32_t leng
                          id->container, id->block, id->chunk, length, crc32c);
     (void)context;
     return write_all(acks_file, line, (size_t)bytes);
+}
+
+static int hook_acknowledge_entry(void *context, uint64_t index, uint32_t length, uint32_t crc32c)
+{
+    char line[64];
+    int bytes =
+        snprintf(line, sizeof line, "log %" PRIu64 " %" PRIu32 " %08" PRIx32 "\n", index, length, crc32c);
+    (void)context;
+    return write_all(acks_file, line, (size_t)bytes);
+}
+
+static bool hook_disk(void *context, char name[CKB_DISK_TEXT_BYTES], uint64_t counters[CKB_DISK_COUNTER_COUNT])
+{
+    (void)context;
+    return bench_place.kind != CKB_TARGET_RAM && ckb_host_disk_read(bench_place.path, name, counters);
 }
 
 /* On a terminal one line that is overwritten; elsewhere a line every ten seconds. */
@@ -737,6 +799,7 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
 {
     memset(host, 0, sizeof *host);
     memset(target, 0, sizeof *target);
+    p->bench = target;
     target->context = p;
     target->name = p->text;
     target->describe = place_describe;
@@ -748,9 +811,12 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
     host->wait_ns = hook_wait;
     host->thread_start = hook_thread_start;
     host->thread_join = hook_thread_join;
+    host->thread_number = hook_thread_number;
     host->interrupted = hook_interrupted;
     host->progress = hook_progress;
     host->acknowledge = acks_file >= 0 ? hook_acknowledge : NULL;
+    host->acknowledge_entry = acks_file >= 0 ? hook_acknowledge_entry : NULL;
+    host->disk = hook_disk;
     host->target = target;
     host->command_line = call->command_line;
 }
@@ -767,8 +833,7 @@ static int bench_exit_code(const ckb_bench_report *report, bool printed)
 }
 
 /* Runs with the target prepared and all outputs open. */
-static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, ckb_bench_target *target,
-                              outputs *o)
+static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, outputs *o)
 {
     char message[MESSAGE_BYTES] = "";
     ckb_bench_report *report = NULL;
@@ -786,7 +851,6 @@ static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, 
     screen_start(o->json != NULL || call->own[BENCH_FORMAT].number[0] == CKB_PRINT_JSON);
     (void)ckb_bench_run(host, call->workload, call->values, memory, bytes, &report);
     screen_end();
-    target->volatile_medium = p->target.sync_kind != NULL && strncmp(p->target.sync_kind, "none", 4) == 0;
     environment_read(&bench_environment, p, report, host);
     if (report->message[0] != '\0') {
         char failure[CKB_ERROR_BYTES] = "";
@@ -837,7 +901,7 @@ static int run_bench(invocation *call)
     bench_host_set(&host, &target, call, p);
     if (p->dry_run)
         return bench_dry_run(call, &host, p);
-    code = bench_run_prepared(call, p, &host, &target, &o);
+    code = bench_run_prepared(call, p, &host, &o);
     if (place_finish(p, call) != CKB_OK && code == EXIT_GOOD)
         code = EXIT_IO;
     return code;
@@ -1261,7 +1325,6 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"segments_full", stat->segments_full},
         {"segments_retired", stat->segments_retired},
         {"segments_lost", stat->segments_lost},
-        {"segments_journal", stat->segments_journal},
         {"live_bytes", stat->live_bytes},
         {"dead_bytes", stat->dead_bytes},
         {"free_bytes", stat->free_bytes},
@@ -2522,10 +2585,12 @@ static int run_check(invocation *call)
 /* ---- commands ---- */
 
 static const command commands[] = {
-    {"qualify", "How many writer threads does this target want?", "[TARGET]", 0, 1, qualify_options,
-     QUALIFY_OPTION_COUNT, NULL, run_bench, true},
+    {"qualify", "How many writer threads, which log segments, and is it fit for a WAL?", "[TARGET]", 0, 1,
+     qualify_options, QUALIFY_OPTION_COUNT, NULL, run_bench, true},
     {"write", "How fast do threads write chunks? (also: cmdw)", "[TARGET]", 0, 1, write_options,
      WRITE_OPTION_COUNT, NULL, run_bench, true},
+    {"log", "How fast do threads append to a log, and which segments does it want?", "[TARGET]", 0, 1,
+     log_options, LOG_OPTION_COUNT, NULL, run_bench, true},
     {"format", "Make an empty volume", "TARGET", 1, 1, format_options, FORMAT_OPTION_COUNT,
      "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n", run_format, false},
     {"info", "What a volume holds", "TARGET", 1, 1, info_options, INFO_OPTION_COUNT,

@@ -56,6 +56,7 @@ typedef struct directory {
     int lock_file; /* -1: read-only, and there is none */
     bool read_only;
     bool unreserved; /* under mutex: the file system cannot reserve, said once */
+    ckb_prepare prepare;
     uint64_t segment_bytes;
     uint32_t segment_count;
     uint32_t slot_count;
@@ -120,7 +121,11 @@ static void unreserved_say(directory *d)
 static int segment_reserve(directory *d, uint32_t segment, int file)
 {
     bool reserved = true;
-    int error = ckb_os_reserve(file, d->segment_bytes, &reserved);
+    int error = d->prepare == CKB_PREPARE_NONE ? ckb_os_set_size(file, d->segment_bytes)
+                                               : ckb_os_reserve(file, d->segment_bytes, &reserved);
+    if (error == 0 && d->prepare == CKB_PREPARE_ZERO) {
+        error = ckb_os_write_zeros(file, d->segment_bytes);
+    }
     if (error != 0) {
         return error;
     }
@@ -581,9 +586,11 @@ typedef struct contents {
     char closed_name[CKB_OS_NAME_BYTES]; /* one that this process may not open; "" when there is none */
 } contents;
 
-/* Looks at all segment files, and whether they may be opened with `mode` (R_OK, W_OK); with `remove` those
- * that do not fit are removed. */
-static int directory_scan(int directory_file, const ckb_geometry *geometry, int mode, bool remove,
+/* What a scan removes. */
+typedef enum removal { REMOVE_NONE, REMOVE_UNFIT, REMOVE_ALL } removal;
+
+/* Looks at all segment files, and whether they may be opened with `mode` (R_OK, W_OK). */
+static int directory_scan(int directory_file, const ckb_geometry *geometry, int mode, removal remove,
                           contents *found)
 {
     struct dirent *entry;
@@ -609,14 +616,15 @@ static int directory_scan(int directory_file, const ckb_geometry *geometry, int 
         if (faccessat(directory_file, entry->d_name, mode, AT_EACCESS) != 0 && errno == EACCES) {
             ckb_os_text(found->closed_name, sizeof found->closed_name, "%.31s", entry->d_name);
         }
-        if (S_ISREG(facts.st_mode) && (uint64_t)facts.st_size == geometry->segment_bytes &&
-            segment < geometry->segment_count) {
-            continue;
+        bool fits = S_ISREG(facts.st_mode) && (uint64_t)facts.st_size == geometry->segment_bytes &&
+                    segment < geometry->segment_count;
+        if (!fits) {
+            found->unfit++;
+            ckb_os_text(found->unfit_name, sizeof found->unfit_name, "%.31s", entry->d_name);
+            found->unfit_bytes = (uint64_t)facts.st_size;
         }
-        found->unfit++;
-        ckb_os_text(found->unfit_name, sizeof found->unfit_name, "%.31s", entry->d_name);
-        found->unfit_bytes = (uint64_t)facts.st_size;
-        if (remove && unlinkat(directory_file, entry->d_name, 0) != 0) {
+        bool goes = remove == REMOVE_ALL || (remove == REMOVE_UNFIT && !fits);
+        if (goes && unlinkat(directory_file, entry->d_name, 0) != 0) {
             error = errno;
         }
     }
@@ -636,7 +644,8 @@ static int existing_prepare(ckb_target *target, const ckb_target_options *option
         return status;
     }
     const ckb_geometry *geometry = &target->medium.geometry;
-    int error = directory_scan(directory_file, geometry, target->read_only ? R_OK : R_OK | W_OK, false, &found);
+    int error =
+        directory_scan(directory_file, geometry, target->read_only ? R_OK : R_OK | W_OK, REMOVE_NONE, &found);
     if (error != 0) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: %s", name, ckb_os_error_text(error));
         return CKB_IO;
@@ -686,7 +695,8 @@ static int new_prepare(ckb_target *target, const ckb_target_options *options, in
     }
     const ckb_geometry *geometry = &target->medium.geometry;
     bool may_remove = options->destroy || target->scratch;
-    int error = directory_scan(directory_file, geometry, F_OK, may_remove, &found);
+    removal remove = !may_remove ? REMOVE_NONE : options->renew ? REMOVE_ALL : REMOVE_UNFIT;
+    int error = directory_scan(directory_file, geometry, F_OK, remove, &found);
     if (error != 0) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: %s", name, ckb_os_error_text(error));
         return ckb_os_status(error);
@@ -809,7 +819,8 @@ static directory *directory_allocate(const ckb_target *target)
     return d;
 }
 
-static int directory_start(ckb_target *target, int directory_file, int lock_file)
+static int directory_start(ckb_target *target, const ckb_target_options *options, int directory_file,
+                           int lock_file)
 {
     directory *d = directory_allocate(target);
     if (d == NULL) {
@@ -821,6 +832,7 @@ static int directory_start(ckb_target *target, int directory_file, int lock_file
     d->file = directory_file;
     d->lock_file = lock_file;
     d->read_only = target->read_only;
+    d->prepare = options->prepare;
     d->warnings = &target->warnings;
     d->segment_bytes = target->medium.geometry.segment_bytes;
     d->segment_count = target->medium.geometry.segment_count;
@@ -854,7 +866,7 @@ int ckb_os_directory_open(ckb_target *target, const ckb_target_options *options)
         status = directory_prepare(target, options, directory_file);
     }
     if (status == CKB_OK) {
-        status = directory_start(target, directory_file, lock_file);
+        status = directory_start(target, options, directory_file, lock_file);
     }
     if (status == CKB_OK) {
         return CKB_OK;

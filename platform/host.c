@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -39,9 +40,12 @@ void ckb_host_sleep_ns(uint64_t duration_ns)
     }
 }
 
+static _Thread_local ckb_host_thread *thread_current;
+
 static void *thread_main(void *context)
 {
     ckb_host_thread *thread = context;
+    thread_current = thread;
     thread->run(thread->context);
     return NULL;
 }
@@ -51,6 +55,11 @@ int ckb_host_thread_start(ckb_host_thread *thread, void (*run)(void *context), v
     thread->run = run;
     thread->context = context;
     return pthread_create(&thread->id, NULL, thread_main, thread) == 0 ? CKB_OK : CKB_NOSPACE;
+}
+
+ckb_host_thread *ckb_host_thread_current(void)
+{
+    return thread_current;
 }
 
 int ckb_host_thread_join(ckb_host_thread *thread)
@@ -240,6 +249,48 @@ void ckb_host_facts_read(const char *path, ckb_host_facts *facts)
         (void)ckb_host_free_bytes(path, &facts->free_bytes);
     }
     queue_read(facts);
+}
+
+/* "254 1 vda1 8696628 14134 ...": as the kernel's iostats.rst has it. */
+bool ckb_host_disk_line(const char *line, uint32_t major_number, uint32_t minor_number,
+                        char name[CKB_DISK_NAME_BYTES], uint64_t counters[CKB_DISK_COUNTERS])
+{
+    unsigned found_major, found_minor;
+    int taken = 0;
+    if (sscanf(line, "%u %u %31s%n", &found_major, &found_minor, name, &taken) != 3 ||
+        found_major != major_number || found_minor != minor_number) {
+        return false;
+    }
+    for (uint32_t i = 0; i < CKB_DISK_COUNTERS; i++) {
+        char *end;
+        line += taken;
+        counters[i] = strtoull(line, &end, 10);
+        if (end == line) {
+            return false;
+        }
+        taken = (int)(end - line);
+    }
+    return true;
+}
+
+bool ckb_host_disk_read(const char *path, char name[CKB_DISK_NAME_BYTES], uint64_t counters[CKB_DISK_COUNTERS])
+{
+    struct stat place;
+    char line[512];
+    bool found = false;
+    if (stat(path, &place) != 0) {
+        return false;
+    }
+    FILE *list = fopen("/proc/diskstats", "re");
+    if (list == NULL) {
+        return false;
+    }
+    dev_t device = S_ISBLK(place.st_mode) ? place.st_rdev : place.st_dev;
+    while (!found && fgets(line, (int)sizeof line, list) != NULL) {
+        found = ckb_host_disk_line(line, major(device), minor(device), name, counters);
+    }
+    fclose(list);
+    return found;
 }
 
 void ckb_host_warn(const ckb_host_facts *facts, uint64_t data_bytes, uint32_t threads, ckb_warnings *warnings)

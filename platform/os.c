@@ -314,6 +314,21 @@ int ckb_os_reserve(int file, uint64_t bytes, bool *reserved)
     return error;
 }
 
+int ckb_os_set_size(int file, uint64_t bytes)
+{
+    struct stat facts;
+    if (fstat(file, &facts) != 0) {
+        return errno;
+    }
+    return (uint64_t)facts.st_size < bytes ? set_size(file, bytes) : 0;
+}
+
+int ckb_os_write_zeros(int file, uint64_t bytes)
+{
+    int error = reserve_by_writing(file, 0, bytes);
+    return error == 0 ? ckb_os_fdatasync(file) : error;
+}
+
 int ckb_os_lock(int file, bool shared)
 {
     int result;

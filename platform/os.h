@@ -63,6 +63,12 @@ int ckb_os_make(int directory, const char *name, int *file);
  * and room may be missing at a write. */
 int ckb_os_reserve(int file, uint64_t bytes, bool *reserved);
 
+/* Makes a file at least `bytes` large without reserving anything. 0 or an errno. */
+int ckb_os_set_size(int file, uint64_t bytes);
+
+/* Writes zeros over the first `bytes` of a file and syncs them. 0 or an errno. */
+int ckb_os_write_zeros(int file, uint64_t bytes);
+
 /* Locks a file for its open file description: 0, or EWOULDBLOCK when another one, even of this process,
  * holds it. */
 int ckb_os_lock(int file, bool shared);

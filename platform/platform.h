@@ -44,6 +44,14 @@ typedef enum ckb_target_kind {
     CKB_TARGET_DEVICE     /* /dev/NAME */
 } ckb_target_kind;
 
+/* What a directory does about a segment's space when it is erased for the first time. */
+typedef enum ckb_prepare {
+    CKB_PREPARE_STANDARD = 0, /* as CKB_PREPARE_RESERVE */
+    CKB_PREPARE_NONE,         /* nothing: the file has its size and no blocks, a write may find no room */
+    CKB_PREPARE_RESERVE,      /* reserves blocks that read as zeros until they are written */
+    CKB_PREPARE_ZERO          /* writes zeros and syncs them, so that later syncs find no new blocks */
+} ckb_prepare;
+
 /* Everything zero: opens the volume that is there, for reading and writing. */
 typedef struct ckb_target_options {
     uint64_t segment_bytes; /* with create; 0: ckb_default_segment_bytes. Without: 0, or what is expected */
@@ -57,6 +65,9 @@ typedef struct ckb_target_options {
     bool buffered;          /* image and device: go through the page cache instead of O_DIRECT */
     bool beside_writer;     /* read-only, and takes no lock: neither waits for a writer nor keeps one away. What
                                is read may change meanwhile, and be newer than what would survive power loss */
+    bool renew;             /* directory, with create: segment files that may be overwritten are made anew,
+                               so that none has blocks that an earlier volume wrote */
+    ckb_prepare prepare;    /* directory; others have no choice and refuse one */
 } ckb_target_options;
 
 typedef struct ckb_target {
@@ -172,6 +183,18 @@ void ckb_host_facts_read(const char *path, ckb_host_facts *facts);
  * that fits in memory, more threads than cores. data_bytes and threads: 0 when they do not matter. */
 void ckb_host_warn(const ckb_host_facts *facts, uint64_t data_bytes, uint32_t threads, ckb_warnings *warnings);
 
+#define CKB_DISK_NAME_BYTES 32u
+#define CKB_DISK_COUNTERS 11u
+
+/* The first eleven counters of /proc/diskstats, in the kernel's order, for the disk or partition that holds
+ * the file, directory or device `path`. False where nothing is counted: no Linux, or a path that lies on no
+ * disk, such as tmpfs, NFS or an overlay. */
+bool ckb_host_disk_read(const char *path, char name[CKB_DISK_NAME_BYTES], uint64_t counters[CKB_DISK_COUNTERS]);
+
+/* Reads them from one line of /proc/diskstats. False: it is another device's, or has fewer counters. */
+bool ckb_host_disk_line(const char *line, uint32_t major_number, uint32_t minor_number,
+                        char name[CKB_DISK_NAME_BYTES], uint64_t counters[CKB_DISK_COUNTERS]);
+
 /* Nanoseconds of a monotonic clock; never less than at an earlier call in the same thread. */
 uint64_t ckb_host_clock_ns(void);
 
@@ -190,6 +213,9 @@ typedef struct ckb_host_thread {
 /* Starts a thread; `thread` must stay in place until it is joined. CKB_NOSPACE: no more threads. */
 int ckb_host_thread_start(ckb_host_thread *thread, void (*run)(void *context), void *context);
 int ckb_host_thread_join(ckb_host_thread *thread);
+
+/* The calling thread, when ckb_host_thread_start started it; null otherwise. */
+ckb_host_thread *ckb_host_thread_current(void);
 
 /* ---------------------------------------------------------------------------------------------- >>parse */
 

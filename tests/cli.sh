@@ -149,6 +149,52 @@ start=$(date +%s%N)
 run 0 write --duration 1s --rate 0.1 -t 64 ram:128M
 check "a low rate does not prolong a run" test $((($(date +%s%N) - start) / 1000000)) -lt 2500
 
+# ---- results of logs ----
+
+run 0 log -n 3000 -t 1,8 --segment 64K,1M --verify ram:64M
+check "a speed row per run" test "$(grep -cE '^ +[18] +256 B +(64 K|1 M)iB' out)" -ge 4
+check "entries verified" grep -q '3000 entries read back equal after a remount, 0 not' out
+check "no disk is said" grep -q 'No iostat line: nobody counts' out
+mkdir logbench
+run 0 log -n 2000 -t 1,8 -s 100,64-4K --sync each,64,5ms --verify --json - logbench
+check "log is JSON" json out
+check "12 log results" equal "$(value out 'len(d["results"])')" 12
+check "all entries are there" equal "$(value out 'all(r["operations"] == r["verified"] == r["last"] == 2000 and r["verify_failures"] == 0 for r in d["results"])')" True
+check "sync axis" equal "$(value out 'sorted({str(r["sync"]) for r in d["results"]})')" "['5ms', '64', 'each']"
+check "waits add up" equal "$(value out 'all(abs((r["queue_wait_ns"]["mean"] + r["device_wait_ns"]["mean"]) / r["durable_latency_ns"]["mean"] - 1) < 0.2 for r in d["results"])')" True
+check "threads share syncs" equal "$(value out 'all(r["entries_per_sync"] > 1.2 for r in d["results"] if r["threads"] == 8)')" True
+check "nothing left of a log" empty logbench
+for prepare in none reserve zero; do
+    run 0 log -n 200 --segment 64K --ahead 0,2 --prepare $prepare --verify --csv - logbench
+    check "log CSV has as many fields as headings" equal "$(awk -F, '{ print NF }' out | sort -u | wc -l)" 1
+done
+refuse 'only a directory has' log -n 10 --prepare zero ram:64M
+refuse '--sync: none makes nothing durable' log --sync none --acks - ram:64M
+refuse '--size: "4K-64" is neither' log -s 4K-64 ram:64M
+refuse '--sync: "end" is not known (none, each, 1 to 65536 or 10us to 1m)' log --sync end ram:64M
+run 0 log --dry-run -n 1000 -t 1,2 -s 64-4K touch
+check "plan of a log" grep -q '^2 threads, entries of up to 4 KiB, segments of .* MiB: 1000 entries, ' out
+check "dry run of a log touches nothing" empty touch
+run 5 log -n 1000000 ram:16M
+check "log room in the message" grep -q 'ram:16M has room for 16 MiB; --purge-behind needs less' err
+run 0 log --duration 500ms -t 4 --verify --json - ram:16M
+check "timed log goes round" equal "$(value out 'd["results"][0]["first"] > 1 and d["results"][0]["verify_failures"] == 0')" True
+run 0 log -n 2000 -t 4 --verify file:log.img:64M
+check "the image of a log is removed again" test ! -e log.img
+run 0 log -n 1000 -t 4 --keep --acks log-acks.txt logbench
+check "each entry is acknowledged once" equal "$(sort -u log-acks.txt | wc -l)" 1000
+check "lines of acknowledgements" equal "$(grep -cE '^log [0-9]+ 256 [0-9a-f]{8}$' log-acks.txt)" 1000
+run 0 check --acks log-acks.txt logbench
+run 0 dump --json -n 3 logbench bench
+check "terms are 1" equal "$(grep -c '"term":1,' out)" 3
+(trap - INT; exec "$program" log --duration 20s -t 4 --json - ram:64M >out 2>err) &
+sleep 0.5
+kill -INT $!
+code=0
+wait $! || code=$?
+check "INT of a log" equal $code 130
+check "INT of a log: JSON" equal "$(value out 'd["interrupted"]')" True
+
 # ---- scratch volumes ----
 
 mkdir scratch
@@ -436,12 +482,22 @@ check "at most one line per ten seconds" test "$(wc -l <err)" -le 1
 
 # ---- qualify ----
 
-run 0 qualify --budget 3s -t 1,2 scratch
+# What lies in memory is never fit for a WAL.
+fit=0
+[ "$(stat -f -c %T .)" != tmpfs ] || fit=1
+run $fit qualify --budget 6s -t 1,2 --log-segment 64K,1M scratch
 check "a sentence" grep -qE '^[12] writer threads? reach(es)? [0-9]+ % \([0-9]+-[0-9]+ %\) of the best' out
+check "a sentence on segments" grep -qE '^Log segments of (64 K|1 M)iB are ' out
+check "a verdict" grep -qE '^Fit for a WAL: (yes|no)\. .*99 of 100 durable appends of 2300 B took up to' out
+check "short runs are said" grep -q 'only .* s were measured, at least 30.0 s are wanted' out
 
-run 0 qualify --budget 2s -t 1,2 --json - file:q.img:256M
+run $fit qualify --budget 4s -t 1,2 --log-segment 1M --json - file:q.img:256M
 check "qualify is JSON" json out
 check "answer" equal "$(value out 'd["answer"]["threads"] in (1, 2)')" True
+check "answer on segments" equal "$(value out 'd["segment_answer"]["segment_bytes"]')" 1048576
+check "answer on a WAL" equal "$(value out 'd["wal_answer"]["durable_latency_ns"]["count"] > 10')" True
+run 1 qualify --budget 2s -t 1 --log-segment 1M ram:64M
+check "RAM is no place for a WAL" grep -q '^Fit for a WAL: no. Nothing on this target survives power loss' out
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

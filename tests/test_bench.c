@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform.h"
 #include "ports.h"
 
 /* ------------------------------------------------------------------------------------------ >>histogram */
@@ -452,6 +453,62 @@ Test(options, refusals_name_option_value_and_bounds)
     }
 }
 
+static const ckb_option policies[] = {
+    {"size", 's', CKB_OPTION_SPAN, true, "LIST", "256", 1, UINT64_C(1) << 30, NULL, "size"},
+    {"sync", '\0', CKB_OPTION_POLICY, true, "LIST", "each", 1, 65536, "none|each", "sync"},
+};
+
+static ckb_option_value policy_values[2];
+
+static int parse_policies(const char *first, const char *second)
+{
+    const char *const arguments[] = {first, second};
+    ckb_option_set set = {policies, 2, policy_values};
+    ckb_options_defaults(&set);
+    return ckb_options_parse(&set, 1, 2, arguments, operands, 2, &operand_count, message, sizeof message);
+}
+
+Test(options, spans_of_sizes_and_policies_by_count_or_time)
+{
+    cr_assert_eq(parse_policies("-s", "100,64-4K,7-7"), CKB_OK, "%s", message);
+    cr_assert_eq(policy_values[0].count, 3);
+    cr_assert_eq(policy_values[0].number[0], 100);
+    cr_assert_eq(policy_values[0].last[0], 100);
+    cr_assert_eq(policy_values[0].number[1], 64);
+    cr_assert_eq(policy_values[0].last[1], 4096);
+    cr_assert_eq(policy_values[0].last[2], 7);
+    cr_assert_eq(parse_policies("--sync", "none,each,64,10ms"), CKB_OK, "%s", message);
+    cr_assert(policy_values[1].chosen[0] && policy_values[1].number[0] == 0);
+    cr_assert(policy_values[1].chosen[1] && policy_values[1].number[1] == 1);
+    cr_assert(!policy_values[1].chosen[2] && !policy_values[1].timed[2] && policy_values[1].number[2] == 64);
+    cr_assert(policy_values[1].timed[3] && policy_values[1].number[3] == 10000000);
+}
+
+Test(options, bad_spans_and_policies_are_refused_with_their_bounds)
+{
+    static const struct {
+        const char *option, *value, *message;
+    } bad[] = {
+        {"-s", "4K-64",
+         "--size: \"4K-64\" is neither a size (digits, then K, M, G or T) nor SMALLEST-LARGEST (1 to 1G)"},
+        {"-s", "64-",
+         "--size: \"64-\" is neither a size (digits, then K, M, G or T) nor SMALLEST-LARGEST (1 to 1G)"},
+        {"-s", "-64",
+         "--size: \"-64\" is neither a size (digits, then K, M, G or T) nor SMALLEST-LARGEST (1 to 1G)"},
+        {"-s", "0-64", "--size: \"0-64\" is out of range (1 to 1G)"},
+        {"-s", "64-2G", "--size: \"64-2G\" is out of range (1 to 1G)"},
+        {"--sync", "end", "--sync: \"end\" is not known (none, each, 1 to 65536 or 10us to 1m)"},
+        {"--sync", "0", "--sync: \"0\" is out of range (none, each, 1 to 65536 or 10us to 1m)"},
+        {"--sync", "65537", "--sync: \"65537\" is out of range (none, each, 1 to 65536 or 10us to 1m)"},
+        {"--sync", "1us", "--sync: \"1us\" is out of range (none, each, 1 to 65536 or 10us to 1m)"},
+        {"--sync", "2h", "--sync: \"2h\" is out of range (none, each, 1 to 65536 or 10us to 1m)"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cr_expect_eq(parse_policies(bad[i].option, bad[i].value), CKB_INVALID, "%s", bad[i].value);
+        cr_expect_str_eq(message, bad[i].message);
+    }
+}
+
 Test(options, every_default_of_every_workload_is_in_its_own_bounds)
 {
     const ckb_workload *workload;
@@ -468,6 +525,63 @@ Test(options, every_default_of_every_workload_is_in_its_own_bounds)
                          CKB_OK, "%s", message);
         }
     }
+}
+
+/* ------------------------------------------------------------------------------------------ >>disk */
+
+/* Ten seconds of a disk, worked out by hand from sysstat's formulas. */
+Test(disk, columns_are_those_of_iostat)
+{
+    static const char before_line[] =
+        " 254       0 vda 1000 10 8000 500 2000 20 64000 4000 0 3000 4500 7 0 9 1 5 5\n";
+    static const char after_line[] =
+        " 254       0 vda 1100 15 9600 550 4000 120 96000 12000 2 8000 12600 7 0 9 1 5 5\n";
+    uint64_t before[CKB_DISK_COUNTER_COUNT], after[CKB_DISK_COUNTER_COUNT];
+    char name[CKB_DISK_TEXT_BYTES];
+    ckb_disk_use use;
+    memset(&use, 0, sizeof use);
+    cr_assert(ckb_host_disk_line(before_line, 254, 0, name, before));
+    cr_assert(ckb_host_disk_line(after_line, 254, 0, name, after));
+    cr_assert_str_eq(name, "vda");
+    ckb_disk_use_of(before, after, UINT64_C(10000000000), &use);
+    cr_assert_float_eq(use.read_merges_per_s, 0.5, 1e-12);
+    cr_assert_float_eq(use.write_merges_per_s, 10.0, 1e-12);
+    cr_assert_float_eq(use.reads_per_s, 10.0, 1e-12);
+    cr_assert_float_eq(use.writes_per_s, 200.0, 1e-12);
+    cr_assert_float_eq(use.read_mib_per_s, 0.078125, 1e-12);
+    cr_assert_float_eq(use.write_mib_per_s, 1.5625, 1e-12);
+    cr_assert_float_eq(use.request_sectors, 16.0, 1e-12);
+    cr_assert_float_eq(use.queue_length, 0.81, 1e-12);
+    cr_assert_float_eq(use.wait_ms, 8050.0 / 2100.0, 1e-12);
+    cr_assert_float_eq(use.read_wait_ms, 0.5, 1e-12);
+    cr_assert_float_eq(use.write_wait_ms, 4.0, 1e-12);
+    cr_assert_float_eq(use.service_ms, 5000.0 / 2100.0, 1e-12);
+    cr_assert_float_eq(use.busy_percent, 50.0, 1e-12);
+}
+
+Test(disk, idle_disk_and_counters_that_go_round_are_no_trouble)
+{
+    uint64_t before[CKB_DISK_COUNTER_COUNT] = {0}, after[CKB_DISK_COUNTER_COUNT] = {0};
+    ckb_disk_use use;
+    memset(&use, 0, sizeof use);
+    ckb_disk_use_of(before, after, 0, &use);
+    cr_assert_eq(use.wait_ms, 0.0);
+    cr_assert_eq(use.busy_percent, 0.0);
+    before[CKB_DISK_WRITES] = UINT32_MAX - 5;
+    after[CKB_DISK_WRITES] = 4;
+    ckb_disk_use_of(before, after, UINT64_C(1000000000), &use);
+    cr_assert_float_eq(use.writes_per_s, 10.0, 1e-12);
+}
+
+Test(disk, lines_of_other_devices_and_short_ones_are_passed_over)
+{
+    uint64_t counters[CKB_DISK_COUNTER_COUNT];
+    char name[CKB_DISK_TEXT_BYTES];
+    cr_assert_not(ckb_host_disk_line("254 1 vda1 1 2 3 4 5 6 7 8 9 10 11", 254, 0, name, counters));
+    cr_assert_not(ckb_host_disk_line("254 0 vda 1 2 3 4 5 6 7 8 9 10", 254, 0, name, counters));
+    cr_assert_not(ckb_host_disk_line("", 254, 0, name, counters));
+    cr_assert(ckb_host_disk_line("254 0 vda 1 2 3 4 5 6 7 8 9 10 11", 254, 0, name, counters));
+    cr_assert_eq(counters[CKB_DISK_WEIGHTED_MS], 11);
 }
 
 /* ------------------------------------------------------------------------------------------ >>pattern */
@@ -506,7 +620,7 @@ Test(pattern, no_eight_bytes_occur_twice_and_content_can_be_made_again)
 
 /* A world for runs: RAM that can fail or take time, and a clock that moves by what happens. */
 typedef struct world {
-    ckb_medium ram_medium, medium;
+    ckb_medium ram_medium, medium, mounted;
     ckb_ram ram;
     void *memory;
     ckb_bench_target target;
@@ -520,6 +634,7 @@ typedef struct world {
     uint64_t sync_count, stall_at;   /* this sync takes stall_ns */
     uint64_t stall_ns;
     uint64_t acknowledged, interrupt_after_ns;
+    uint64_t disk_readings;
     unsigned progress_calls;
     char text[1 << 16];
     size_t used;
@@ -590,6 +705,27 @@ static int world_acknowledge(void *context, const ckb_chunk_id *id, uint32_t len
     return CKB_OK;
 }
 
+static int world_acknowledge_entry(void *context, uint64_t index, uint32_t length, uint32_t crc32c)
+{
+    (void)context;
+    (void)length;
+    (void)crc32c;
+    cr_assert_eq(index, ++w.acknowledged);
+    return CKB_OK;
+}
+
+/* A disk that does a write of 16 sectors in 1 ms at each reading. */
+static bool world_disk(void *context, char name[CKB_DISK_TEXT_BYTES], uint64_t counters[CKB_DISK_COUNTER_COUNT])
+{
+    (void)context;
+    memset(counters, 0, CKB_DISK_COUNTER_COUNT * sizeof *counters);
+    (void)snprintf(name, CKB_DISK_TEXT_BYTES, "disk0");
+    counters[CKB_DISK_WRITES] = ++w.disk_readings;
+    counters[CKB_DISK_WRITE_SECTORS] = 16 * w.disk_readings;
+    counters[CKB_DISK_WRITE_MS] = w.disk_readings;
+    return true;
+}
+
 static int world_describe(void *context, const ckb_bench_need *need, ckb_geometry *geometry,
                           uint64_t *room_bytes)
 {
@@ -604,7 +740,7 @@ static int world_mount(ckb_volume **volume, ckb_fault *fault)
 {
     size_t bytes = ckb_volume_memory(&w.medium.geometry, &w.config);
     w.volume_memory = realloc(w.volume_memory, bytes);
-    int status = ckb_mount(&w.medium, &w.config, w.volume_memory, bytes, &w.volume, fault);
+    int status = ckb_mount(&w.mounted, &w.config, w.volume_memory, bytes, &w.volume, fault);
     *volume = w.volume;
     return status;
 }
@@ -612,7 +748,7 @@ static int world_mount(ckb_volume **volume, ckb_fault *fault)
 static int world_fresh(void *context, const ckb_bench_need *need, ckb_volume **volume, ckb_fault *fault)
 {
     static uint8_t format_count; /* memory that comes back may still hold an older volume */
-    ckb_format_config format = {{1, 2, ++format_count}, need->max_containers, 0};
+    ckb_format_config format = {{1, 2, ++format_count}, need->max_containers, need->max_logs};
     size_t bytes = ckb_format_memory(&w.medium.geometry);
     void *memory = malloc(bytes);
     (void)context;
@@ -620,8 +756,12 @@ static int world_fresh(void *context, const ckb_bench_need *need, ckb_volume **v
     free(memory);
     w.config = (ckb_config){.max_chunks = need->max_chunks,
                             .max_containers = need->max_containers,
+                            .max_logs = need->max_logs,
                             .max_writers = need->max_writers,
                             .prepare_ahead = need->prepare_ahead};
+    w.mounted = w.medium;
+    if (need->wrap != NULL)
+        need->wrap(need->wrap_context, &w.mounted);
     return status == CKB_OK ? world_mount(volume, fault) : status;
 }
 
@@ -787,6 +927,17 @@ static const char *json_value(const char *at)
     return *at == '"' ? json_string_end(at) : json_number_end(at);
 }
 
+/* Is there a word that begins with nan or inf? ("maintenance" does not.) */
+static bool has_no_number(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        bool inside = at > text && ((at[-1] >= 'a' && at[-1] <= 'z') || at[-1] == '_');
+        if (!inside && (strncmp(at, "nan", 3) == 0 || strncmp(at, "inf", 3) == 0))
+            return true;
+    }
+    return false;
+}
+
 /* C121, C113: valid whatever happened, and the keys are always there. */
 static void assert_json(const ckb_bench_report *report)
 {
@@ -801,14 +952,14 @@ static void assert_json(const ckb_bench_report *report)
                                               "\"p999\":"};
     const char *text = print(report, CKB_PRINT_JSON), *end = json_value(text);
     cr_assert(end != NULL && strcmp(end, "\n") == 0, "not JSON: %s", text);
-    cr_assert(strstr(text, "nan") == NULL && strstr(text, "inf") == NULL, "%s", text);
+    cr_assert_not(has_no_number(text), "%s", text);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         cr_assert_not_null(strstr(text, keys[i]), "%s", keys[i]);
     for (size_t i = 0; report->result_count != 0 && i < sizeof result_keys / sizeof result_keys[0]; i++)
         cr_assert_not_null(strstr(text, result_keys[i]), "%s", result_keys[i]);
     for (int format = CKB_PRINT_TEXT; format <= CKB_PRINT_DROPWIZARD; format++) {
         print(report, format);
-        cr_assert(strstr(w.text, "nan") == NULL && strstr(w.text, "inf") == NULL, "%s", w.text);
+        cr_assert_not(has_no_number(w.text), "%s", w.text);
     }
 }
 
@@ -997,6 +1148,178 @@ Test(runs, memory_may_be_unaligned_and_too_little_is_refused)
     free(memory);
 }
 
+/* ------------------------------------------------------------------------------------------ >>log */
+
+Test(log_runs, entries_are_counted_synced_and_read_back)
+{
+    static const double per_sync[] = {1.0, 64.0};
+    world_open(64 << 20, 1 << 20);
+    ckb_bench_report *report = run("log", "-n 6400 -s 100,64-4K --sync each,64 --verify");
+    cr_assert_eq(report->status, CKB_OK, "%s", report->message);
+    cr_assert_eq(report->result_count, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        cr_assert(result->is_log && result->finished);
+        cr_assert_eq(result->operations, 6400);
+        cr_assert_eq(result->verified, 6400);
+        cr_assert_eq(result->verify_failures, 0);
+        cr_assert_eq(result->latency.count, 6400);
+        cr_assert_eq(result->durable_latency.count, 6400);
+        cr_assert_eq(result->log.rolled.count + result->log.others.count, 6400);
+        cr_assert_eq(result->log.rolls, result->log.rolled.count);
+        cr_assert_eq(result->log.last, 6400);
+        /* A full segment is synced once more when it is left. */
+        cr_assert_float_eq(ckbi_entries_per_sync(result), per_sync[i / 2], per_sync[i / 2] * 0.15);
+        cr_assert_eq(result->size_min_bytes, i % 2 == 0 ? 100 : 64);
+        if (i % 2 == 0)
+            cr_assert_eq(result->bytes, 640000);
+        else
+            cr_assert_float_eq((double)result->bytes / 6400.0, 2080.0, 60.0, "uniform: %llu",
+                               (unsigned long long)result->bytes);
+    }
+    assert_json(report);
+    cr_assert_not_null(strstr(print(report, CKB_PRINT_JSON), "\"kind\":\"log\""));
+    cr_assert_not_null(strstr(w.text, "\"size_bytes\":null,"), "a span is no single size");
+    cr_assert_not_null(strstr(w.text, "\"size_bytes\":[100,[64,4096]]"), "but the settings have it");
+    cr_assert_not_null(strstr(w.text, "\"iostat\":null"));
+    cr_assert_not_null(
+        strstr(print(report, CKB_PRINT_TEXT), "No iostat line: nobody counts what a disk below world"));
+}
+
+/* Queue wait and device wait are two parts of one wait. */
+Test(log_runs, waits_add_up_to_the_durable_latency)
+{
+    world_open(64 << 20, 1 << 20);
+    ckb_bench_report *report = run("log", "-n 1000 --sync 10");
+    const ckb_bench_result *result = &report->results[0];
+    cr_assert_eq(report->status, CKB_OK, "%s", report->message);
+    cr_assert_eq(result->log.queue_wait.count, 1000);
+    cr_assert_eq(result->log.device_wait.count, 1000);
+    cr_assert_float_eq(result->log.queue_wait.mean + result->log.device_wait.mean, result->durable_latency.mean,
+                       1.0);
+    cr_assert_gt(result->log.device_wait.min, 1000, "a sync takes 1000 ns in this world");
+    cr_assert_gt(result->log.queue_wait.max, 50, "the first of ten waits for the others");
+}
+
+Test(log_runs, interval_makes_entries_durable_in_time)
+{
+    world_open(64 << 20, 1 << 20);
+    ckb_bench_report *report = run("log", "-n 2000 --rate 10000 --sync 10ms");
+    const ckb_bench_result *result = &report->results[0];
+    cr_assert_eq(report->status, CKB_OK, "%s", report->message);
+    cr_assert_eq(result->durable_latency.count, 2000);
+    cr_assert_leq(result->durable_latency.max, 10300000, "%llu",
+                  (unsigned long long)result->durable_latency.max);
+    cr_assert_float_eq((double)result->log.commits, 20.0, 2.0);
+    cr_assert_not_null(strstr(print(report, CKB_PRINT_JSON), "\"sync\":\"10ms\""));
+    assert_json(report);
+}
+
+Test(log_runs, sync_none_never_passes_for_durable)
+{
+    world_open(16 << 20, 1 << 20);
+    ckb_bench_report *report = run("log", "-n 100 --sync none --verify");
+    cr_assert_eq(report->status, CKB_OK, "%s", report->message);
+    cr_assert_eq(report->results[0].verified, 100);
+    cr_assert_eq(report->results[0].log.commits, 0);
+    cr_assert_not_null(strstr(print(report, CKB_PRINT_JSON), "\"adjusted_rate_per_s\":null"));
+    cr_assert_not_null(strstr(w.text, "nothing was made durable"));
+    w.host.acknowledge_entry = world_acknowledge_entry;
+    cr_assert_null(run("log", "-n 100 --sync each,none"));
+    cr_assert_str_eq(message, "--sync: none makes nothing durable that could be acknowledged");
+}
+
+Test(log_runs, every_entry_is_acknowledged_once_in_order)
+{
+    static const char *const syncs[] = {"each", "7", "10ms"};
+    for (size_t i = 0; i < 3; i++) {
+        char line[64];
+        world_open(16 << 20, 1 << 20);
+        w.host.acknowledge_entry = world_acknowledge_entry;
+        (void)snprintf(line, sizeof line, "-n 1000 --sync %s", syncs[i]);
+        const ckb_bench_report *report = run("log", line);
+        cr_assert_eq(report->status, CKB_OK, "sync %s: %s", syncs[i], report->message);
+        cr_assert_eq(w.acknowledged, 1000, "sync %s: %llu", syncs[i], (unsigned long long)w.acknowledged);
+    }
+}
+
+Test(log_runs, purges_behind_itself_and_goes_on_for_ever)
+{
+    static const char *const lines[] = {"--duration 100ms --verify", "-n 100000 --purge-behind 2000 --verify"};
+    for (size_t i = 0; i < 2; i++) {
+        world_open(4 << 20, 64 << 10);
+        ckb_bench_report *report = run("log", lines[i]);
+        const ckb_bench_result *result = &report->results[0];
+        cr_assert_eq(report->status, CKB_OK, "%s: %s", lines[i], report->message);
+        cr_assert_gt(result->operations * 512, 8 << 20, "it wrote more than the medium holds");
+        cr_assert_gt(result->log.first, 1);
+        cr_assert_eq(result->verified, result->log.last - result->log.first + 1);
+        cr_assert_eq(result->verify_failures, 0);
+        if (i == 1)
+            cr_assert_geq(result->verified, 2000);
+    }
+}
+
+Test(log_runs, failing_medium_ends_the_run_with_the_entry_in_the_message)
+{
+    world_open(64 << 20, 1 << 20);
+    w.fail_from = 50;
+    ckb_bench_report *report = run("log", "-n 5000");
+    cr_assert_eq(report->status, CKB_IO);
+    cr_assert(report->failed);
+    cr_assert_not_null(strstr(report->message, "thread 0, entry "), "%s", report->message);
+    assert_json(report);
+}
+
+Test(log_runs, what_does_not_fit_is_refused_before_anything_is_written)
+{
+    world_open(8 << 20, 64 << 10);
+    cr_assert_null(run("log", "-n 100000"));
+    cr_assert_not_null(strstr(message, "100000 entries of up to 256 B need "), "%s", message);
+    cr_assert_not_null(strstr(message, "world has room for 8 MiB; --purge-behind needs less"), "%s", message);
+    cr_assert_null(run("log", "-n 10 -s 64-1M"));
+    cr_assert_not_null(strstr(message, "--size: 1048576 bytes; segments of 65536 bytes hold entries of up to "),
+                       "%s", message);
+    cr_assert_null(run("log", "-n 10 -t 2"));
+    cr_assert_str_eq(message, "--threads: this host has no threads; only 1 is possible");
+    cr_assert_eq(w.now_ns, 1000, "nothing was written, no clock was read");
+}
+
+Test(log_runs, disk_below_is_shown_over_the_same_interval)
+{
+    world_open(16 << 20, 1 << 20);
+    w.host.disk = world_disk;
+    ckb_bench_report *report = run("log", "-n 100");
+    cr_assert_eq(report->status, CKB_OK, "%s", report->message);
+    cr_assert_str_eq(report->results[0].log.disk.name, "disk0");
+    cr_assert_float_eq(report->results[0].log.disk.request_sectors, 16.0, 1e-12);
+    cr_assert_float_eq(report->results[0].log.disk.write_wait_ms, 1.0, 1e-12);
+    cr_assert_not_null(strstr(print(report, CKB_PRINT_TEXT), "What disk0 did meanwhile"));
+    cr_assert_not_null(strstr(w.text, "rrqm/s"));
+    cr_assert_not_null(
+        strstr(print(report, CKB_PRINT_JSON), "\"iostat\":{\"device\":\"disk0\",\"rrqm_per_s\":0.000"));
+    assert_json(report);
+}
+
+/* Which commit made an entry durable: the first that began after it, of those that ended. */
+Test(log_runs, group_of_an_entry_is_the_first_that_began_after_it)
+{
+    static ckbi_watch watch;
+    ckbi_watch_group found;
+    memset(&watch, 0, sizeof watch);
+    cr_assert_not(ckbi_watch_find(&watch, 0, 1000, &found));
+    for (uint64_t i = 0; i < 100; i++) {
+        ckbi_watch_group group = {100 * i, 100 * i + 90};
+        watch.groups[watch.group_count++ % CKBI_WATCH_GROUPS] = group;
+    }
+    cr_assert(ckbi_watch_find(&watch, 9550, 9700, &found));
+    cr_assert_eq(found.begin_ns, 9600);
+    cr_assert(ckbi_watch_find(&watch, 9600, 9990, &found));
+    cr_assert_eq(found.begin_ns, 9600);
+    cr_assert_not(ckbi_watch_find(&watch, 9850, 9950, &found), "its sync ends later");
+    cr_assert_not(ckbi_watch_find(&watch, 9950, 9999, &found));
+}
+
 /* ------------------------------------------------------------------------------------------ >>qualify */
 
 Test(qualify, range_is_an_interval_of_order_statistics)
@@ -1053,18 +1376,104 @@ Test(qualify, sentence_says_the_fewest_threads_that_are_enough)
                      "sequential writing; 2 threads reach 60 %.");
 }
 
+static ckb_segment_answer segments_of(const double (*shares)[2])
+{
+    static const uint64_t sizes[] = {16 << 10, 1 << 20, 4 << 20};
+    ckb_segment_answer answer;
+    memset(&answer, 0, sizeof answer);
+    answer.rounds = 5;
+    answer.row_count = 3;
+    answer.thread_counts = 2;
+    answer.threads[0] = 1;
+    answer.threads[1] = 16;
+    for (uint32_t i = 0; i < 3; i++) {
+        ckb_segment_row *row = &answer.rows[i];
+        row->segment_bytes = sizes[i];
+        for (uint32_t which = 0; which < 2; which++) {
+            row->of_best[which] = shares[i][which];
+            row->of_best_low[which] = shares[i][which] - 0.02;
+            row->of_best_high[which] = shares[i][which] + 0.02;
+            row->entries_per_sync[which] = which == 0 ? 1.0 : 4.0 * (i + 1);
+            row->roll_ns[which] = 2000000.0;
+            row->other_ns[which] = 120000.0;
+        }
+    }
+    answer.answer = ckbi_study_choose(&answer);
+    ckbi_study_sentence(&answer);
+    return answer;
+}
+
+Test(qualify, segments_are_the_smallest_that_are_good_with_either_thread_count)
+{
+    ckb_segment_answer answer = segments_of((const double[][2]){{0.97, 0.80}, {0.96, 0.97}, {1.0, 1.0}});
+    cr_assert_str_eq(
+        answer.sentence,
+        "Log segments of 1 MiB are the smallest within 5 % of the best for durable appends: 96 % (94-98 %) "
+        "with 1 thread, 97 % (95-99 %) with 16 threads; 16 KiB reach 97 % and 80 %: 4.00 instead of 8.00 "
+        "entries per sync with 16 threads, an append that rolls takes 2.00 ms and another one 120 us.");
+    answer = segments_of((const double[][2]){{0.97, 0.96}, {0.96, 0.97}, {1.0, 1.0}});
+    cr_assert_eq(answer.rows[answer.answer].segment_bytes, 16 << 10);
+    cr_assert_not_null(strstr(answer.sentence, "with 16 threads: 4.00 entries per sync"), "%s",
+                       answer.sentence);
+    answer = segments_of((const double[][2]){{1.0, 0.5}, {0.8, 0.9}, {0.7, 1.0}});
+    cr_assert_eq(answer.rows[answer.answer].segment_bytes, 1 << 20);
+    cr_assert_not_null(strstr(answer.sentence, "are the best compromise, none come within 5 %"), "%s",
+                       answer.sentence);
+}
+
+Test(qualify, verdict_on_a_wal_is_etcds_rule_and_says_what_it_rests_on)
+{
+    static ckb_bench_report report;
+    static ckb_bench_result result;
+    world_open(1 << 20, 64 << 10);
+    report.host = &w.host;
+    result.size_bytes = 2300;
+    result.elapsed_ns = UINT64_C(30000000000);
+    result.durable_latency.count = 250000;
+    result.durable_latency.p50 = 110000;
+    result.durable_latency.p99 = result.log.p99_low = result.log.p99_high = 400000;
+    result.durable_latency.p999 = 2000000;
+    ckbi_wal_answer(&report, &result);
+    cr_assert_str_eq(
+        report.wal_answer.sentence,
+        "Fit for a WAL: yes. 99 of 100 durable appends of 2300 B took up to 400 us (400 us-400 us), 25.0 times "
+        "less than the 10.0 ms that etcd allows; p50 110 us, p99.9 2.00 ms, which 250 of 250000 samples "
+        "exceed.");
+    cr_assert(report.wal_answer.pass && report.wal_answer.sure && !report.failed);
+    result.elapsed_ns /= 2;
+    ckbi_wal_answer(&report, &result);
+    cr_assert_str_eq(report.wal_answer.caution,
+                     "Too little to be sure: only 15.0 s were measured, at least 30.0 s are "
+                     "wanted; a --budget of 1m gives them.");
+    w.target.volatile_medium = true;
+    ckbi_wal_answer(&report, &result);
+    cr_assert(!report.wal_answer.pass && report.failed, "what is volatile never passes");
+    w.target.volatile_medium = false;
+    report.failed = false;
+    result.durable_latency.p99 = 14000000;
+    ckbi_wal_answer(&report, &result);
+    cr_assert(!report.wal_answer.pass && report.failed);
+    cr_assert_not_null(strstr(report.wal_answer.sentence, "1.40 times the 10.0 ms"), "%s",
+                       report.wal_answer.sentence);
+}
+
 Test(qualify, fills_its_budget_and_answers_on_a_world_of_its_own)
 {
     world_open(64 << 20, 1 << 20);
-    ckb_bench_report *report = run("qualify", "-t 1 --budget 1s");
+    ckb_bench_report *report = run("qualify", "-t 1 --budget 4s --log-segment 1M");
     cr_assert_eq(report->status, CKB_OK, "%s", report->message);
-    cr_assert(report->has_answer);
+    cr_assert(report->has_answer && report->has_segment_answer && report->has_wal_answer);
     cr_assert_geq(report->answer.rounds, 5);
-    cr_assert_leq(w.now_ns, UINT64_C(1300000000), "%llu", (unsigned long long)w.now_ns);
+    cr_assert_geq(report->segment_answer.rounds, 5);
+    cr_assert_float_eq((double)report->wal_answer.measured_ns, 2e9, 1e7);
+    cr_assert(report->wal_answer.pass);
+    cr_assert_leq(w.now_ns, UINT64_C(5200000000), "%llu", (unsigned long long)w.now_ns);
     cr_assert_eq(report->answer.rows[0].of_best, 1.0);
     assert_json(report);
     cr_assert_not_null(strstr(print(report, CKB_PRINT_TEXT), "1 writer thread reaches 100 % (100-100 %)"), "%s",
                        w.text);
+    cr_assert_not_null(strstr(w.text, "Log segments of 1 MiB are the smallest within 5 %"), "%s", w.text);
+    cr_assert_not_null(strstr(w.text, "Fit for a WAL: yes."), "%s", w.text);
 }
 
 Test(qualify, interrupted_one_is_valid_and_has_no_answer)
