@@ -42,7 +42,8 @@ choose_options() {
         case $((RANDOM % 3)) in 0) segment=16K ;; 1) segment=64K ;; *) segment=1M ;; esac
     fi
     options=(-t $((1 + RANDOM % 8)) -s $size --segment $segment -n $((size < 8192 ? 60000 : 500000000 / size)))
-    [ "$workload" != write ] || [ $((RANDOM % 2)) = 0 ] || options+=(--shared)
+    [ $((RANDOM % 2)) = 0 ] || return 0
+    case $workload in write) options+=(--shared) ;; log) options+=(--purge-behind $((100 + RANDOM % 2000))) ;; esac
 }
 
 check_volume() {
