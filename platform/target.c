@@ -156,7 +156,8 @@ int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacit
     ckb_geometry geometry = {segment_bytes, (uint32_t)count, 1, write_unit, 1, 0};
     if (ckb_format_memory(&geometry) == 0) {
         ckb_os_text(target->error, CKB_ERROR_BYTES,
-                    "%s: %llu segments of %llu bytes leave no room beside the journal that names them; use larger segments",
+                    "%s: %llu segments of %llu bytes leave no room beside the journal that names them; use "
+                    "larger segments",
                     name, (unsigned long long)count, (unsigned long long)segment_bytes);
         return CKB_INVALID;
     }
