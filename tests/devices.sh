@@ -62,7 +62,7 @@ on_device() {
     killer=$!
     wait $killer || fail "$(cat "$work/out")"
     killer=
-    kills="$kills; $(sed "s/^/$sector bytes: /" "$work/out" | paste -sd ';' | sed 's/;/; /g')"
+    kills="$kills; $(sed "s/^/$sector bytes: /" "$work/out" | paste -sd '|' | sed 's/|/; /g')"
 }
 
 kills=

@@ -39,10 +39,12 @@ choose_options() {
     local size=$((RANDOM % 2 == 0 ? 1 + RANDOM % 4000 : 32768 + RANDOM)) segment=4M
     if [ "$workload" = log ]; then
         size=$((RANDOM % 4 == 0 ? 4000 + RANDOM % 8000 : 1 + RANDOM % 1000))
-        case $((RANDOM % 3)) in 0) segment=16K ;; 1) segment=64K ;; *) segment=1M ;; esac
+        # On a device of 4096-byte sectors 16 KiB would be four sectors: too few for a segment.
+        case $((RANDOM % 3)) in 0) segment=$([ -n "$device" ] && echo 128K || echo 16K) ;; 1) segment=64K ;; *) segment=1M ;; esac
     fi
-    options=(-t $((1 + RANDOM % 8)) -s $size --segment $segment -n $((size < 8192 ? 60000 : 500000000 / size)))
-    [ "$workload" != write ] || [ $((RANDOM % 2)) = 0 ] || options+=(--shared)
+    options=(-t $((1 + RANDOM % 8)) -s $size --segment $segment -n $((size < 4096 ? 60000 : 200000000 / size)))
+    [ $((RANDOM % 2)) = 0 ] || return 0
+    case $workload in write) options+=(--shared) ;; log) options+=(--purge-behind $((100 + RANDOM % 2000))) ;; esac
 }
 
 check_volume() {

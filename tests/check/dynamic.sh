@@ -42,7 +42,7 @@ part_kill() {
         cat "$work/kill"
         return 1
     }
-    say "$(paste -sd ';' "$work/kill" | sed 's/;/; /g')"
+    say "$(paste -sd '|' "$work/kill" | sed 's/|/; /g')"
 }
 
 part_devices() {
