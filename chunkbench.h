@@ -86,7 +86,7 @@
  *   CKB_THREADS                locks and atomics; needs the compiler's __atomic built-ins
  *   CKB_MUTEX ...              with CKB_THREADS: another mutex than pthread's: CKB_MUTEX (the type), _INIT,
  *                              _DESTROY, _LOCK, _UNLOCK, CKB_CONDITION (the type), _INIT, _DESTROY, _WAIT,
- *                              _BROADCAST
+ *                              _BROADCAST, _SIGNAL
  *   CKB_NO_CHUNKS              no containers and chunks: a log store
  *   CKB_NO_LOG                 no logs: a chunk store. A build without one of them refuses to mount a volume
  *                              that has some, unless for reading
@@ -1363,6 +1363,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKB_CONDITION_DESTROY(condition) pthread_cond_destroy(condition)
 #define CKB_CONDITION_WAIT(condition, mutex) pthread_cond_wait(condition, mutex)
 #define CKB_CONDITION_BROADCAST(condition) pthread_cond_broadcast(condition)
+#define CKB_CONDITION_SIGNAL(condition) pthread_cond_signal(condition)
 #endif
 #if !defined(__GNUC__)
 #error "chunkbench: CKB_THREADS needs the compiler's __atomic built-ins"
@@ -1388,6 +1389,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 /* Without threads nobody else could make the condition true. */
 #define CKB_CONDITION_WAIT(condition, mutex) ((void)(condition), (void)(mutex), CKB_ASSERT(false))
 #define CKB_CONDITION_BROADCAST(condition) ((void)(condition))
+#define CKB_CONDITION_SIGNAL(condition) ((void)(condition))
 #define CKBI_LOAD(pointer) (*(pointer))
 #define CKBI_STORE(pointer, value) (*(pointer) = (value))
 #define CKBI_ADD(pointer, value) (*(pointer) += (value))
@@ -4916,13 +4918,21 @@ static CKBI_UNUSED void ckbi_writer_take_turn(ckb_writer *w, bool exclusive)
     w->exclusive = exclusive;
 }
 
-static CKBI_UNUSED void ckbi_writer_end_turn(ckb_writer *w)
+/* Gives the turn back; whoever waits for a commit is still to be woken. */
+static CKBI_UNUSED void ckbi_writer_release_turn(ckb_writer *w)
 {
     w->busy = false;
     w->exclusive = false;
     CKB_CONDITION_BROADCAST(&w->changed);
-    if (w->waiters > 0)
+}
+
+static CKBI_UNUSED void ckbi_writer_end_turn(ckb_writer *w)
+{
+    ckbi_writer_release_turn(w);
+    if (w->leaving > 0)
         CKB_CONDITION_BROADCAST(&w->committed);
+    else if (w->waiters > 0)
+        CKB_CONDITION_SIGNAL(&w->committed); /* one of them leads */
 }
 
 /* Writes the first `bytes` of the active buffer and goes on in the other one with the rest. */
@@ -5084,27 +5094,27 @@ static CKBI_UNUSED int ckbi_writer_make_durable(ckb_writer *w)
     w->clean_clock = clock;
     w->leaving = w->members;
     w->members = 0;
-    CKB_CONDITION_BROADCAST(&w->committed);
     return CKB_OK;
 }
 
 /* A thread that waited for its commit leaves. It may do so while a next group is under way that counted it: such a
- * group need not wait for it. */
+ * group need not wait for it. The last one of a group lets one of those that came since lead. */
 static CKBI_UNUSED void ckbi_writer_leave(ckb_writer *w)
 {
     w->waiters--;
     w->members -= w->members > 0;
-    if (w->leaving > 0 && --w->leaving == 0)
-        CKB_CONDITION_BROADCAST(&w->committed);
+    if (w->leaving > 0 && --w->leaving == 0 && !w->busy)
+        CKB_CONDITION_SIGNAL(&w->committed);
 }
 
 /* Makes durable the first `target` appends. Group commit: the first that comes leads for all that queued, the
  * rest wait for the durable mark. The next leader lets all members of the last group leave first: they are
- * the ones that append next, and so join its group instead of waiting for one more. The lock is held. */
+ * the ones that append next, and so join its group instead of waiting for one more. Members are woken when the
+ * lock is free, or each would only wait again, for the lock. It is held on entry, and not on return. */
 static CKBI_UNUSED int ckbi_writer_commit_to(ckb_writer *w, uint64_t target)
 {
     bool settled = w->dirty_count == 0; /* a full segment may wait for its SEAL although all is durable */
-    bool waits = false;
+    bool waits = false, led = false;
     while (w->error == CKB_OK && (w->durable_ticket < target || !settled)) {
         if (w->exclusive) {
             ckbi_writer_wait(w);
@@ -5118,22 +5128,24 @@ static CKBI_UNUSED int ckbi_writer_commit_to(ckb_writer *w, uint64_t target)
             waits = false;
             ckbi_writer_take_turn(w, false);
             ckbi_writer_make_durable(w);
-            ckbi_writer_end_turn(w);
-            settled = true;
+            ckbi_writer_release_turn(w);
+            settled = led = true;
         }
     }
     if (waits)
         ckbi_writer_leave(w);
-    return w->durable_ticket < target || w->error != CKB_OK ? w->error : CKB_OK;
+    int status = w->durable_ticket < target || w->error != CKB_OK ? w->error : CKB_OK;
+    CKB_MUTEX_UNLOCK(&w->lock);
+    if (led)
+        CKB_CONDITION_BROADCAST(&w->committed);
+    return status;
 }
 
 /* Makes durable what was appended before the call. */
 static CKBI_UNUSED int ckbi_writer_commit(ckb_writer *w)
 {
     CKB_MUTEX_LOCK(&w->lock);
-    int status = ckbi_writer_commit_to(w, w->appended);
-    CKB_MUTEX_UNLOCK(&w->lock);
-    return status;
+    return ckbi_writer_commit_to(w, w->appended);
 }
 
 /* ---- segments of a log; its appender has an exclusive turn */
@@ -7246,7 +7258,8 @@ CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries
     }
     if (status == CKB_OK && (flags & CKB_DURABLE))
         status = ckbi_writer_commit_to(w, ticket);
-    CKB_MUTEX_UNLOCK(&w->lock);
+    else
+        CKB_MUTEX_UNLOCK(&w->lock);
     if (first && ticket > 0)
         *first = index;
     return status;
@@ -7281,10 +7294,10 @@ CKBI_LOG_DEF int ckb_log_commit(ckb_log *log, uint64_t index)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&w->lock);
-    if (index >= ckbi_log_next_index(log))
+    if (index > log->base && index < ckbi_log_next_index(log))
+        return ckbi_writer_commit_to(w, index - log->base);
+    if (index > log->base)
         status = CKB_END;
-    else if (index > log->base)
-        status = ckbi_writer_commit_to(w, index - log->base);
     CKB_MUTEX_UNLOCK(&w->lock);
     return status;
 }
@@ -7589,8 +7602,6 @@ static CKBI_UNUSED int ckbi_cursor_bounds(ckb_log_cursor *c, ckb_entry *entry)
         c->segment = CKB_NO_SEGMENT;
     c->generation = log->generation;
     CKBI_LOG_UNLOCK(log);
-    if (c->next < first && c->salvage)
-        ckb_log_seek(c, first);
     entry->index = c->next < first ? first : c->next;
     return c->next < first ? CKB_PURGED : c->next >= next ? CKB_END : CKB_OK;
 }
