@@ -7294,10 +7294,12 @@ CKBI_LOG_DEF int ckb_log_commit(ckb_log *log, uint64_t index)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&w->lock);
-    if (index > log->base && index < ckbi_log_next_index(log))
-        return ckbi_writer_commit_to(w, index - log->base);
-    if (index > log->base)
+    if (index >= ckbi_log_next_index(log))
         status = CKB_END;
+    /* The base wraps round when the log was reset to a lower index. Older entries were there at the mount. */
+    uint64_t ticket = index - log->base;
+    if (status == CKB_OK && ticket <= w->appended)
+        return ckbi_writer_commit_to(w, ticket);
     CKB_MUTEX_UNLOCK(&w->lock);
     return status;
 }
