@@ -6916,6 +6916,10 @@ CKBI_LOG_DEF int ckb_log_close(ckb_log *log)
 #endif
     CKB_MUTEX_LOCK(&v->lock);
     log->slot->next = ckbi_log_next_index(log);
+#ifndef CKB_READ_ONLY
+    if (status != CKB_OK) /* what did not become durable went with the buffers */
+        log->slot->next = log->base + log->writer.durable_ticket + 1;
+#endif
     log->slot->open = NULL;
     CKB_MUTEX_UNLOCK(&v->lock);
     return status;
