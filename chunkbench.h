@@ -1,4 +1,4 @@
-/* chunkbench.h - a storage core that measures itself: durable chunk storage in one C header.
+/* chunkbench.h - a storage core that measures itself: durable chunks and logs in one C header.
  *
  * CONTENTS (search for the tag)
  *   MANUAL      >>start    how to use it in five minutes
@@ -8,10 +8,10 @@
  *               >>macros   what can be configured at compile time
  *   FORMAT      >>format   every byte on the medium, and why
  *               >>recovery what a mount does with what it finds
- *   API         >>config >>status >>medium >>volume >>container >>chunk >>check >>bench
+ *   API         >>config >>status >>medium >>volume >>container >>chunk >>log >>check >>bench
  *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
  *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
- *               >>chunk-write >>chunk-read >>volume-api >>check-impl >>text
+ *               >>chunk-write >>chunk-read >>log-impl >>volume-api >>check-impl >>text
  *
  * ---------------------------------------------------------------------------------------------- >>start
  *
@@ -33,6 +33,21 @@
  *     ckb_chunk_id id = {7, 0, 0};
  *     ckb_chunk_write(writer, &id, "hello", 5, CKB_DURABLE);
  *
+ * or, for a log beside or instead of the chunks:
+ *
+ *     ckb_log_create(volume, "events", 1);
+ *     bytes = ckb_log_memory(&medium.geometry, NULL);
+ *     ckb_log *log;
+ *     ckb_log_open(volume, "events", NULL, malloc(bytes), bytes, &log, NULL);
+ *     uint64_t index;
+ *     ckb_log_append(log, 1, "hello", 5, CKB_DURABLE, &index);
+ *     bytes = ckb_log_cursor_memory(&medium.geometry, 0);
+ *     ckb_log_cursor *cursor;
+ *     ckb_log_cursor_open(log, 0, malloc(bytes), bytes, &cursor);
+ *     ckb_entry entry;
+ *     char data[100];
+ *     ckb_log_read(cursor, index, &entry, data, sizeof(data));
+ *
  * ckb_format makes the volume once. Structs of configuration mean their defaults where they are zero, and
  * a null pointer means all defaults. Functions return 0 or a negative ckb_status; what went wrong and where
  * stands in a ckb_fault, which ckb_fault_text turns into one line.
@@ -40,8 +55,11 @@
  * ---------------------------------------------------------------------------------------------- >>promise
  *
  * Promised, on a medium that keeps the contract of section >>medium:
- *   - What was acknowledged as durable (CKB_DURABLE, ckb_writer_commit, ckb_sync, container calls, a clean
- *     ckb_unmount) is there after any crash or power cut, byte for byte.
+ *   - What was acknowledged as durable (CKB_DURABLE, ckb_writer_commit, ckb_log_commit, ckb_sync, container
+ *     calls, a clean ckb_unmount) is there after any crash or power cut, byte for byte.
+ *   - A log is a row of entries without holes: after a crash it has all that were acknowledged, in their order,
+ *     and of the others a prefix. What was truncated, purged or reset away never comes back, and the next index
+ *     is the one after the last entry, or after the last purge or reset.
  *   - What was deleted or overwritten durably never comes back. Bytes of an earlier life of a segment, of
  *     an earlier volume or of another place never verify.
  *   - A chunk is there whole or not at all. A read returns verified bytes or an error.
@@ -55,6 +73,7 @@
  * Not promised:
  *   - Order between appends of two writers, or between appends that no commit separates: after a crash any
  *     part of what was not acknowledged may be there, per writer a prefix of each segment.
+ *   - That entries found after an unclean end are durable before the next commit: see ckb_log_open.
  *   - Anything about a medium whose sync lies. `chunkbench check --acks` finds such media.
  *   - Repair: damaged bytes are found and named, there is no second copy.
  *   - Secrecy or authenticity: CRC-32C finds accidents, not attackers.
@@ -64,17 +83,18 @@
  * ---------------------------------------------------------------------------------------------- >>threads
  *
  * Without CKB_THREADS a volume belongs to one thread. With it every function may be called from any thread at
- * any time, except that ckb_mount and ckb_unmount run alone, that ckb_writer_close must be the last call on a
- * writer, and that a reader serves one thread at a time. Callbacks run in the calling thread and must not call
+ * any time, except that ckb_mount and ckb_unmount run alone, that ckb_writer_close and ckb_log_close must be the
+ * last call on a writer or log, and that a reader or cursor serves one thread at a time. Callbacks run in the calling thread and must not call
  * into the volume. The library starts no threads and reads no clock.
  *
  * ---------------------------------------------------------------------------------------------- >>memory
  *
- * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory,
- * ckb_reader_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for eight slots: about 43
- * bytes a chunk. A segment takes 36 bytes, a container 64. A writer takes two buffers and 28 bytes for each
- * entry of a summary. Nothing else grows. The stack takes at most 600 bytes on a Cortex-M3, without the medium's
- * functions; there is no recursion.
+ * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
+ * ckb_reader_memory, ckb_log_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
+ * eight slots: about 43 bytes a chunk. A segment takes 52 bytes, a container 64, a log 88. A writer takes two
+ * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
+ * have. Nothing else grows. The stack takes about 700 bytes on a Cortex-M3, without the medium's functions; there
+ * is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
  *
@@ -1287,8 +1307,8 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #if defined(CKB_READ_ONLY) && defined(CHUNKBENCH_BENCH)
 #error "chunkbench: CKB_READ_ONLY removes what CHUNKBENCH_BENCH measures"
 #endif
-#if defined(CKB_NO_LOG) && defined(CHUNKBENCH_BENCH)
-#error "chunkbench: CKB_NO_LOG removes what CHUNKBENCH_BENCH measures"
+#if (defined(CKB_NO_LOG) || defined(CKB_NO_CHUNKS)) && defined(CHUNKBENCH_BENCH)
+#error "chunkbench: CKB_NO_LOG and CKB_NO_CHUNKS remove what CHUNKBENCH_BENCH measures"
 #endif
 
 /* ---------------------------------------------------------------------------------------------- >>base

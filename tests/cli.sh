@@ -187,7 +187,7 @@ check "lines of acknowledgements" equal "$(grep -cE '^log [0-9]+ 256 [0-9a-f]{8}
 run 0 check --acks log-acks.txt logbench
 run 0 dump --json -n 3 logbench bench
 check "terms are 1" equal "$(grep -c '"term":1,' out)" 3
-env --default-signal=INT "$program" log --duration 20s -t 4 --json - ram:64M >out 2>err &
+(interactively "$program" log --duration 20s -t 4 --json - ram:64M >out 2>err) &
 sleep 0.5
 kill -INT $!
 code=0

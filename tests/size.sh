@@ -40,6 +40,9 @@ m3="-mcpu=cortex-m3 -mthumb"
 # shellcheck disable=SC2086
 {
     measure "Cortex-M3, all" 28672 600 arm-none-eabi-gcc arm-none-eabi-size $m3
+    measure "Cortex-M3, log only" 10240 600 arm-none-eabi-gcc arm-none-eabi-size $m3 -DCKB_NO_CHUNKS \
+        -DCKB_NO_STATUS_TEXT
+    measure "Cortex-M3, chunks only" 28672 600 arm-none-eabi-gcc arm-none-eabi-size $m3 -DCKB_NO_LOG
     measure "Cortex-M3, read only" 28672 600 arm-none-eabi-gcc arm-none-eabi-size $m3 -DCKB_READ_ONLY \
         -DCKB_NO_STATUS_TEXT
 }

@@ -134,6 +134,7 @@ void port_wait(port_lock *condition, port_lock *lock);
 #define CKB_CONDITION_DESTROY(condition) port_lock_do(condition, 5)
 #define CKB_CONDITION_WAIT(condition, mutex) port_wait(condition, mutex)
 #define CKB_CONDITION_BROADCAST(condition) port_lock_do(condition, 6)
+#define CKB_CONDITION_SIGNAL(condition) port_lock_do(condition, 7)
 END
     cat >"$work/config.h" <<'END'
 #include <stddef.h>
@@ -146,7 +147,7 @@ void port_assert(int good);
 #define CKB_ASSERT(condition) port_assert((condition) ? 1 : 0)
 END
     local known="CKB_API|CKB_ASSERT|CKB_CONFIG|CKB_CRC32C|CKB_MUTEX|CKB_NO_STATUS_TEXT|CKB_READ_ONLY|CKB_STATIC"
-    known="$known|CKB_THREADS"
+    known="$known|CKB_THREADS|CKB_NO_CHUNKS|CKB_NO_LOG"
     quiet_none "macros of the header that are not tried here" "$(grep -E '^ *#(if|elif)' chunkbench.h |
         grep -oE '\bCKB_[A-Z0-9_]+' | sort -u | grep -vxE "$known" || true)"
     local count=0 cc mode
@@ -163,6 +164,15 @@ END
 -DCKB_READ_ONLY -DCKB_THREADS
 -DCKB_NO_STATUS_TEXT
 -DCKB_NO_STATUS_TEXT -DCKB_READ_ONLY
+-DCKB_NO_CHUNKS
+-DCKB_NO_CHUNKS -DCKB_THREADS
+-DCKB_NO_CHUNKS -DCKB_READ_ONLY
+-DCKB_NO_CHUNKS -DCKB_STATIC
+-DCKB_NO_CHUNKS -DCKB_NO_STATUS_TEXT
+-DCKB_NO_LOG
+-DCKB_NO_LOG -DCKB_THREADS
+-DCKB_NO_LOG -DCKB_READ_ONLY
+-DCKB_NO_LOG -DCKB_STATIC
 -DCKB_STATIC
 -DCKB_STATIC -DCKB_READ_ONLY
 -DCKB_API=extern
