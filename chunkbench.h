@@ -2131,6 +2131,7 @@ typedef struct ckbi_scan {
     uint64_t durable;  /* entries up to this index are durable, as entries behind them show */
     uint64_t needed;   /* and of those this segment has all up to this one */
     bool whole;
+    bool lost; /* the last entry that the journal told of is not there */
 } ckbi_scan;
 
 /* A log's segments in the order of their epochs, in v->pool. */
@@ -3886,6 +3887,7 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
     int status = ckbi_walk_open_journal(walk, v, v->io_buffer, v->io_bytes, &v->journal, next);
     if (status != CKB_OK)
         return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
+    walk->verify = true; /* facts are taken at their word */
     while ((status = ckbi_walk_next(walk)) == CKB_OK && !walk->payload_bad) {
         status = ckbi_mount_facts(m, walk);
         if (status != CKB_OK)
@@ -4229,6 +4231,12 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         if (status != CKB_OK)
             return status;
     }
+    if (CKBI_HAS_LOG && empty && s->extent == 0 && walk->dropped > 0) {
+        /* Records without a START: torn, unless a log's next segment names it and shows that it was durable. */
+        s->log = CKBI_LOG_UNKNOWN;
+        s->end = (uint32_t)((walk->stop + walk->dropped) / CKBI_UNIT);
+        return CKB_OK;
+    }
     if (walk->dropped > 0) {
         v->dropped_bytes += walk->dropped;
         v->dropped_tails++;
@@ -4351,9 +4359,11 @@ static CKBI_UNUSED int ckbi_mount_entries(ckbi_mounting *m, uint32_t segment, ck
         if (status == CKB_OK && r->type == CKBI_RECORD_ENTRY) {
             ckbi_mount_entry(v, scan, segment);
         } else if (status == CKB_CORRUPT) {
-            if (!scan->whole || scan->expected <= scan->needed) /* else only the end of a batch is missing */
-                ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, scan->expected, 0,
-                                  r->end - r->offset);
+            if (scan->whole && scan->expected > scan->needed) {
+                walk->stop = r->offset; /* only the end of a batch is missing */
+                break;
+            }
+            ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, scan->expected, 0, r->end - r->offset);
             scan->expected = 0;
         } else if (status != CKB_OK) {
             return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
@@ -4368,6 +4378,7 @@ static CKBI_UNUSED int ckbi_mount_entries(ckbi_mounting *m, uint32_t segment, ck
 static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ckbi_scan *scan)
 {
     ckb_volume *v = m->volume;
+    uint32_t told = v->segments[segment].summary;
     scan->whole = false;
     v->mount_scanned++;
     int status = ckbi_mount_entries(m, segment, scan);
@@ -4375,6 +4386,7 @@ static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ck
         scan->whole = true;
         return ckbi_mount_entries(m, segment, scan);
     }
+    scan->lost = v->segments[segment].summary < told;
     if (status == CKB_OK && v->walk.dropped > 0) {
         v->dropped_bytes += v->walk.dropped;
         v->dropped_tails++;
@@ -4430,6 +4442,8 @@ static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, ckbi_chain *c)
             status = ckbi_mount_log_end(m, c->segments[i], scan);
         else
             c->durable = ckbi_max(c->durable, s->first - 1); /* segments are made durable in their order */
+        if (scan->lost && i + 1 == c->count)
+            c->slot->lost_segment = c->segments[i];
         s->live = s->end;
         behind = s->first;
     }
@@ -4473,8 +4487,9 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
         return true; /* what was before it is purged */
     if (b && start->place == c->place) {
         ckbi_damage(v, CKB_TOPIC_LOG_DOUBLE, segment, 0, start->place, before);
-        v->segments[before].log = CKBI_LOG_UNKNOWN;
         s->previous = b->previous;
+        v->segments[before].log = CKBI_LOG_UNKNOWN;
+        v->segments[before].previous = segment; /* for a check: which one counts instead */
         return true;
     }
     uint64_t from = c->slot->first;
@@ -4499,6 +4514,14 @@ static CKBI_UNUSED void ckbi_mount_log_lost(ckb_volume *v, ckbi_log_slot *slot)
     }
 }
 
+/* A segment without a START, whose successor told whose it is. False: nothing shows that it was durable. */
+static CKBI_UNUSED bool ckbi_mount_log_headless(ckb_volume *v, const ckbi_chain *c, uint32_t n)
+{
+    ckbi_segment *s = &v->segments[c->segments[n]];
+    s->previous = n > 0 ? c->segments[n - 1] : CKB_NO_SEGMENT;
+    return (uint64_t)s->end * CKBI_UNIT > ckbi_data_start(&v->medium.geometry);
+}
+
 /* Segments of which no entry is kept were only not freed yet. */
 static CKBI_UNUSED void ckbi_mount_log_trim(ckb_volume *v, const ckbi_chain *c)
 {
@@ -4519,9 +4542,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain
     int status = ckbi_mount_log_ends(m, c);
     for (uint32_t n = 0; n < c->count && status == CKB_OK; n++) {
         bool there = ckbi_mount_start(m, c->segments[n], &status);
-        if (!there) /* its successor told whose it is */
-            v->segments[c->segments[n]].previous = n > 0 ? c->segments[n - 1] : CKB_NO_SEGMENT;
-        else if (!ckbi_mount_log_link(m, c, n))
+        if (!(there ? ckbi_mount_log_link(m, c, n) : ckbi_mount_log_headless(v, c, n)))
             ckbi_mount_log_drop(m, c, n);
         if (n < c->count)
             c->place = there ? v->start.place : c->place + 1;
@@ -4535,10 +4556,13 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain
     slot->place = c->place;
     status = ckbi_mount_last_index(m, slot->newest, &last);
     if (status == CKB_CORRUPT) {
+        uint32_t told = v->segments[slot->newest].summary;
         v->scan.whole = false;
         status = ckbi_mount_entries(m, slot->newest, &v->scan);
         if (status == CKB_OK)
             status = ckbi_mount_last_index(m, slot->newest, &last);
+        if (v->segments[slot->newest].summary < told)
+            slot->lost_segment = slot->newest;
     }
     slot->next = ckbi_max(slot->first, last + 1);
     return status;
@@ -4576,6 +4600,38 @@ static CKBI_UNUSED void ckbi_chain_sort(const ckb_volume *v, uint32_t *list, uin
     }
 }
 
+/* Finds the index of the first entry of a segment without a START; 0: there is none. */
+static CKBI_UNUSED int ckbi_mount_headless(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    ckbi_segment *s = &v->segments[segment];
+    ckbi_walk *walk = &v->walk;
+    int status = CKB_OK;
+    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    walk->whole = true;
+    while (s->first == 0 && (status == CKB_OK || status == CKB_CORRUPT)) {
+        status = ckbi_walk_next(walk);
+        if (status == CKB_OK && walk->record.type == CKBI_RECORD_ENTRY)
+            s->first = walk->record.block;
+    }
+    if (status == CKB_OK || status == CKB_CORRUPT || status == CKB_END)
+        return CKB_OK;
+    return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+}
+
+/* Nobody named it: it was torn at its START. */
+static CKBI_UNUSED void ckbi_mount_torn_start(ckb_volume *v, uint32_t segment)
+{
+    ckbi_segment *s = &v->segments[segment];
+    uint64_t start = ckbi_data_start(&v->medium.geometry);
+    uint64_t bytes = (uint64_t)s->end * CKBI_UNIT - start;
+    v->dropped_bytes += bytes;
+    v->dropped_tails++;
+    ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, start, 0, bytes);
+    s->state = CKBI_SEGMENT_FREE;
+    s->log = 0;
+}
+
 /* Gives segments whose START is lost to the log whose next segment names them. */
 static CKBI_UNUSED int ckbi_mount_adopt(ckbi_mounting *m)
 {
@@ -4586,9 +4642,17 @@ static CKBI_UNUSED int ckbi_mount_adopt(ckbi_mounting *m)
         if (serial == 0 || serial == CKBI_LOG_UNKNOWN || !ckbi_mount_start(m, i, &status))
             continue;
         ckbi_segment *s = v->start.segment < v->header.segment_count ? &v->segments[v->start.segment] : NULL;
-        if (s && s->log == CKBI_LOG_UNKNOWN && s->epoch == v->start.epoch)
+        if (!s || s->log != CKBI_LOG_UNKNOWN || s->epoch != v->start.epoch)
+            continue;
+        uint32_t named = v->start.segment;
+        if (s->first == 0)
+            status = ckbi_mount_headless(m, named);
+        if (s->first != 0)
             s->log = serial;
     }
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++)
+        if (v->segments[i].log == CKBI_LOG_UNKNOWN && v->segments[i].first == 0)
+            ckbi_mount_torn_start(v, i);
     return status;
 }
 
@@ -8375,6 +8439,7 @@ static CKBI_UNUSED void ckbi_check_entry(ckbi_checking *k, const ckbi_walk *walk
     if (ckbi_entry_follows(expected, r->block, first) && !walk->payload_bad) {
         k->report->entries++;
         k->report->entry_bytes += r->payload_bytes;
+        k->finding->log[0] = 0;
         return;
     }
     k->report->entries_bad++;
@@ -8404,6 +8469,18 @@ static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk
     return status == CKB_OK && walk->ahead.type == CKBI_RECORD_ENTRY ? walk->ahead.block : otherwise;
 }
 
+/* Why a log's segment was set aside at mount, by its START: another one counts in its place, or the journal
+ * does not know the log. */
+static CKBI_UNUSED void ckbi_check_aside(ckbi_checking *k, uint32_t segment, const uint8_t *start)
+{
+    uint32_t other = k->volume->segments[segment].previous;
+    if (other != 0)
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_LOG_DOUBLE, segment, 0, ckbi_get64(start + 32), other);
+    else
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_JOURNAL, segment,
+                          ckbi_data_start(&k->volume->medium.geometry), 0, ckbi_get64(start + 24));
+}
+
 /* Are entries lost before this segment? Its START names the one that should be there. */
 static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
 {
@@ -8415,14 +8492,20 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
     uint32_t named = ckbi_get32(h + 40);
     uint64_t named_epoch = ckbi_get64(h + 48), first = ckbi_get64(h + 56), from;
     k->entry_expected = first;
+    if (CKBI_LOAD(&v->segments[segment].log) == CKBI_LOG_UNKNOWN) {
+        ckbi_check_aside(k, segment, h);
+        return;
+    }
     if (!ckbi_check_log(k, segment, first - 1, &from))
         return;
     CKB_MUTEX_LOCK(&v->lock);
     uint32_t before = v->segments[segment].previous;
     bool linked = before == named && before != CKB_NO_SEGMENT && v->segments[before].epoch == named_epoch;
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (linked)
+    if (linked) {
+        k->finding->log[0] = 0;
         return;
+    }
     if (before != CKB_NO_SEGMENT)
         from = ckbi_check_last_index(v, walk, before, from - 1) + 1;
     k->report->entries_bad++;
@@ -8472,6 +8555,9 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
 #else
     (void)walk;
 #endif
+    /* Where a log's segment ends the mount may know from entries in others. */
+    if (CKBI_HAS_LOG && v->segments[segment].log != 0 && state == CKBI_SEGMENT_FULL)
+        walk->known = ckbi_max(walk->known, (uint64_t)v->segments[segment].end * CKBI_UNIT);
     return open || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
 }
 
