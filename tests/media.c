@@ -687,6 +687,21 @@ const media_event *media_cursor_advance(media_cursor *cursor)
     return event;
 }
 
+void media_crash_resume(media_crash *crash, const media_cursor *cursor)
+{
+    media_crash_restart(crash);
+    for (size_t i = 0; i < cursor->pending_count; i++) {
+        const media_event *event = &cursor->log->events[cursor->pending[i]];
+        media_event *copy = crash_append(crash, event->kind);
+        copy->segment = event->segment;
+        copy->offset = event->offset;
+        copy->length = event->length;
+        if (event->kind == MEDIA_EVENT_WRITE) {
+            copy->data = crash_keep(crash, cursor->log->arena + event->data, event->length);
+        }
+    }
+}
+
 /* -------------------------------------------------------------------------------------- >>materialise */
 
 /* One power cut: which pending units are there, and what was erased looks like. */

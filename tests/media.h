@@ -169,6 +169,10 @@ const media_event *media_cursor_advance(media_cursor *cursor);
 /* Operations (not notes) in the whole log. */
 size_t media_crash_steps(const media_crash *crash);
 
+/* Begins a log with what is pending at the place of a cursor in another log, as a process finds it that
+ * mounts after the one before was killed: all of it can be read, none of it is durable. */
+void media_crash_resume(media_crash *crash, const media_cursor *cursor);
+
 /* How a choice treats what is pending. The last digit of a choice is its way, the rest its seed. */
 typedef enum media_way {
     MEDIA_WAY_NOTHING, /* none of it is there */
