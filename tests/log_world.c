@@ -403,6 +403,7 @@ static void oracle_return_actions(test_oracle *oracle, int32_t last, int64_t sta
 void log_oracle_note(test_oracle *oracle, const media_event *event)
 {
     if (event->note == NOTE_LOG_BEGIN) {
+        oracle->begun = (int32_t)(event->first + (uint64_t)event->second);
         oracle_begin_actions(oracle, (int32_t)event->first, event->second);
     } else if (event->note == NOTE_LOG_RETURN) {
         oracle_return_actions(oracle, (int32_t)event->first, event->second);

@@ -168,13 +168,13 @@ static void threads_step(test_world *world, uint64_t seed, uint64_t round, world
 
 /* ------------------------------------------------------------------------------------------ recording */
 
-/* What was done last, for whoever looks for the cause. */
-static void print_actions(const world_table *table)
+/* What was done last before action `end`, for whoever looks for the cause. */
+static void print_actions(const world_table *table, int32_t end)
 {
     static const char *const names[] = {"put",        "delete",       "create",     "close",
                                         "drop",       "log create",   "log delete", "log append",
                                         "log commit", "log truncate", "log purge",  "log reset"};
-    for (int32_t i = table->count > ACTIONS_SHOWN ? table->count - ACTIONS_SHOWN : 0; i < table->count; i++) {
+    for (int32_t i = end > ACTIONS_SHOWN ? end - ACTIONS_SHOWN : 0; i < end; i++) {
         const world_action *action = &table->items[i];
         fprintf(stderr, "    #%d %s slot %u index %llu, %zu bytes%s%s\n", i, names[action->kind], action->slot,
                 (unsigned long long)action->index, action->length, action->durable ? ", durable" : "",
@@ -207,7 +207,7 @@ static void record(sweep *now, size_t steps)
         }
     }
     if (!verdict_good(&verdict)) {
-        print_actions(now->table);
+        print_actions(now->table, now->table->count);
     }
     cr_assert(verdict_good(&verdict), "workload seed %llu: %s", (unsigned long long)now->seed, verdict.text);
     cr_assert_eq(world_unmount(world), CKB_OK);
@@ -316,7 +316,9 @@ static void report(sweep *now, size_t step, uint64_t choice, const char *stage, 
         snprintf(log, sizeof log, "/log=%s", now->log_path);
     }
     if (getenv("CKB_REPLAY")) {
-        print_actions(now->table);
+        print_actions(now->table, now->oracle.begun);
+        fprintf(stderr, "    and after the first mount\n");
+        print_actions(now->table, now->table->count);
     }
     if (now->violations++ < VIOLATIONS_SHOWN && !now->forget_syncs) {
         fprintf(stderr, "%s\n    CKB_REPLAY='test=%s/seed=%llu/step=%zu/choice=%llu%s'  (%s)\n", verdict->text,

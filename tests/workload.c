@@ -376,6 +376,7 @@ void oracle_init(test_oracle *oracle, const world_table *table)
     oracle->table = table;
     oracle->returned_count = 0;
     oracle->promises = 0;
+    oracle->begun = 0;
     for (int i = 0; i < WORLD_CHUNKS; i++) {
         oracle->chunks[i].count = 1;
         oracle->chunks[i].value[0] = WORLD_ABSENT;
@@ -495,6 +496,7 @@ void oracle_note(test_oracle *oracle, const media_event *event)
         return;
     }
     if (event->note == NOTE_BEGIN) {
+        oracle->begun = (int32_t)event->first + 1;
         oracle_begin(oracle, (int32_t)event->first);
     } else if (event->note == NOTE_RETURN) {
         oracle_return(oracle, (int32_t)event->first, event->second);

@@ -150,6 +150,7 @@ typedef struct test_oracle {
     int32_t returned[WORLD_ACTIONS];            /* actions that returned and are not durable */
     int32_t returned_count;
     log_target logs[LOG_SLOTS];
+    int32_t begun;     /* number behind the last action that began */
     uint64_t promises; /* rises whenever something became durable */
 } test_oracle;
 
