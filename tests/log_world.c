@@ -790,8 +790,8 @@ static void batch_add(log_batch *batch, test_world *world, media_random *random,
     batch->bytes += length;
 }
 
-/* Several of which each takes room for a header too: whether the largest fit together is the library's to say.
- * So it is, beside other threads, how many indexes are left. */
+/* Several take room for headers too, and for what is padded whenever a buffer is written in between: whether the
+ * largest fit together is the library's to say. So it is, beside other threads, how many indexes are left. */
 static unsigned append_statuses(const test_world *world, uint32_t slot, const log_batch *batch)
 {
     unsigned written = WORLD_BIT(CKB_OK) | WORLD_BIT(CKB_NOSPACE);
@@ -800,7 +800,9 @@ static unsigned append_statuses(const test_world *world, uint32_t slot, const lo
     if (batch->bytes > most || indexes < batch->count) {
         return WORLD_BIT(CKB_TOOBIG);
     }
-    bool fits = batch->count == 1 || batch->bytes + 64 * batch->count <= most;
+    size_t padded = 64 + 2 * (size_t)world->shape.geometry.write_unit;
+    size_t writes = batch->count + batch->bytes / world->shape.log.buffer_bytes + 2;
+    bool fits = batch->count == 1 || batch->bytes + padded * writes <= most;
     bool surely = fits && (!world->logs.crowded || indexes > LOG_CROWD);
     return surely ? written : written | WORLD_BIT(CKB_TOOBIG);
 }
