@@ -702,6 +702,18 @@ void media_crash_resume(media_crash *crash, const media_cursor *cursor)
     }
 }
 
+void media_cursor_show(const media_cursor *cursor, uint8_t *image)
+{
+    memcpy(image, cursor->durable, media_volume_bytes(&cursor->geometry));
+    for (size_t i = 0; i < cursor->pending_count; i++) {
+        const media_event *event = &cursor->log->events[cursor->pending[i]];
+        if (event->kind == MEDIA_EVENT_WRITE) {
+            memcpy(image + cursor->geometry.segment_bytes * event->segment + event->offset,
+                   cursor->log->arena + event->data, event->length);
+        }
+    }
+}
+
 /* -------------------------------------------------------------------------------------- >>materialise */
 
 /* One power cut: which pending units are there, and what was erased looks like. */

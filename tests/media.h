@@ -172,6 +172,8 @@ size_t media_crash_steps(const media_crash *crash);
 /* Begins a log with what is pending at the place of a cursor in another log, as a process finds it that
  * mounts after the one before was killed: all of it can be read, none of it is durable. */
 void media_crash_resume(media_crash *crash, const media_cursor *cursor);
+/* The image that such a process sees: nothing is lost, and what was never written is as it was. */
+void media_cursor_show(const media_cursor *cursor, uint8_t *image);
 
 /* How a choice treats what is pending. The last digit of a choice is its way, the rest its seed. */
 typedef enum media_way {

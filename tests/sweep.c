@@ -478,12 +478,15 @@ static void check_state(sweep *now, size_t step, uint64_t choice)
 {
     world_verdict verdict = {""};
     media_random random = media_random_from(now->seed, step, choice + 1000);
+    bool killed =
+        now->shape.logs > 0 && choice % MEDIA_WAY_COUNT == MEDIA_WAY_ALL && media_random_below(&random, 2) == 0;
+    if (killed) {
+        media_cursor_show(&now->cursor, now->image);
+    }
     if (!mount_and_check(&now->first, now->image, now->cursor.segments, &now->oracle, &now->seen, &verdict)) {
         report(now, step, choice, "first mount", &verdict);
         return;
     }
-    bool killed =
-        now->shape.logs > 0 && choice % MEDIA_WAY_COUNT == MEDIA_WAY_ALL && media_random_below(&random, 2) == 0;
     size_t least = 0;
     if (killed) {
         media_crash_resume(&now->first.crash, &now->cursor);
