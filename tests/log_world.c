@@ -307,6 +307,7 @@ static void target_set(log_target *target, const log_range *range)
 {
     target->ranges[0] = *range;
     target->count = 1;
+    target->unknown = 0;
     keep_entries(target->at, range);
 }
 
@@ -327,20 +328,17 @@ void log_oracle_rebase(test_oracle *oracle, const observation *seen)
     }
 }
 
-/* Without a known index it may be any of those behind the known ones. */
 static void target_append(log_target *target, const world_action *action, int32_t number)
 {
+    if (action->index == 0) {
+        target->unknown++;
+        return;
+    }
     for (uint32_t i = 0; i < target->count; i++) {
         log_range *range = &target->ranges[i];
-        if (action->index == 0) {
-            range->highest++;
-        } else if (action->index > range->highest) {
-            range->highest = action->index;
-        }
+        range->highest = action->index > range->highest ? action->index : range->highest;
     }
-    if (action->index != 0) {
-        target->at[action->index % LOG_WINDOW] = number;
-    }
+    target->at[action->index % LOG_WINDOW] = number;
 }
 
 static void target_begin(log_target *target, const world_action *action)
@@ -556,11 +554,12 @@ static void check_places(log_look *now)
 }
 
 /* First and last as one of the ranges allows. */
-static bool in_range(const log_content *log, const log_range *range)
+static bool in_range(const log_content *log, const log_range *range, uint32_t unknown)
 {
-    return log->exists == range->exists &&
-           (!log->exists ||
-            (log->first == range->first && log->last >= range->lowest && log->last <= range->highest));
+    if (!log->exists || !range->exists) {
+        return log->exists == range->exists;
+    }
+    return log->first == range->first && log->last >= range->lowest && log->last <= range->highest + unknown;
 }
 
 static void check_range(log_look *now, const log_target *target)
@@ -569,7 +568,7 @@ static void check_range(log_look *now, const log_target *target)
     size_t used = 0;
     for (uint32_t i = 0; i < target->count; i++) {
         const log_range *range = &target->ranges[i];
-        if (in_range(now->seen, range)) {
+        if (in_range(now->seen, range, target->unknown)) {
             return;
         }
         int wrote = range->exists

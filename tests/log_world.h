@@ -51,6 +51,7 @@ typedef struct log_range {
 typedef struct log_target {
     log_range ranges[LOG_RANGES];
     uint32_t count;
+    uint32_t unknown; /* appends that failed without telling their index; each may be among the others */
     int32_t at[LOG_WINDOW];
 } log_target;
 

@@ -848,12 +848,13 @@ void media_cursor_materialise(const media_cursor *cursor, uint64_t seed, uint64_
 /* -------------------------------------------------------------------------------------------- >>fault */
 
 /* Counts an operation and says which effect it meets. */
-static media_fault_effect fault_enter(media_fault *fault, unsigned kind, media_fault_rule *rule)
+static media_fault_effect fault_enter(media_fault *fault, unsigned kind, uint32_t segment,
+                                      media_fault_rule *rule)
 {
     media_fault_effect effect = MEDIA_FAULT_NONE;
     pthread_mutex_lock(&fault->lock);
     *rule = fault->rule;
-    if (rule->kinds & kind) {
+    if ((rule->kinds & kind) && segment >= rule->from) {
         uint64_t number = fault->seen++;
         if (number == rule->at || (rule->forever && number > rule->at)) {
             effect = rule->effect;
@@ -873,7 +874,7 @@ static int fault_read(void *context, uint32_t segment, uint64_t offset, void *bu
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_READ, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_READ, segment, &rule);
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_SHORT || effect == MEDIA_FAULT_LATE) {
         memset(buffer, 0xEE, effect == MEDIA_FAULT_ERROR ? 0 : length);
         return rule.status;
@@ -890,7 +891,7 @@ static int fault_write(void *context, uint32_t segment, uint64_t offset, const v
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_WRITE, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_WRITE, segment, &rule);
     const ckb_medium *below = &fault->below;
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_DROP) {
         return effect == MEDIA_FAULT_DROP ? CKB_OK : rule.status;
@@ -909,7 +910,7 @@ static int fault_erase(void *context, uint32_t segment)
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_ERASE, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_ERASE, segment, &rule);
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_SHORT) {
         return rule.status;
     }
@@ -924,7 +925,7 @@ static int fault_sync(void *context, uint32_t segment)
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_SYNC, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_SYNC, segment, &rule);
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_SHORT) {
         return rule.status;
     }

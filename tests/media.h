@@ -213,6 +213,7 @@ typedef enum media_fault_effect {
 
 typedef struct media_fault_rule {
     unsigned kinds; /* MEDIA_FAULT_ bits: which operations are counted and hit */
+    uint32_t from;  /* only on segments from this one on */
     uint64_t at;    /* the first one hit, from 0 */
     bool forever;   /* and all after it */
     media_fault_effect effect;
