@@ -83,6 +83,8 @@ int world_log_close(struct test_world *world, uint32_t slot);
 int world_log_append(struct test_world *world, uint32_t slot, ckb_entry_data *entries, size_t count,
                      unsigned flags, world_verdict *verdict);
 int world_log_commit(struct test_world *world, uint32_t slot, uint64_t index);
+/* Takes ckb_log_stat at its word: what it says is durable is as good as committed. */
+void world_log_believe(struct test_world *world, uint32_t slot);
 /* `kind` is WORLD_LOG_CREATE, _DELETE, _TRUNCATE, _PURGE or _RESET; `argument` its index. */
 int world_log_change(struct test_world *world, int kind, uint32_t slot, uint64_t argument);
 /* Around ckb_unmount, which makes durable what is open. */

@@ -500,9 +500,11 @@ static void check_state(sweep *now, size_t step, uint64_t choice)
     if (!verdict_good(&verdict)) {
         report(now, step, choice, "work after the first mount", &verdict);
     }
-    if (least == 0 || killed) {
-        cut_first(now, killed ? now->cursor.durable : now->image, least, &random, step, choice, &verdict);
+    if (least > 0 && !killed) {
+        world_table_cut(now->table, now->recorded_actions);
+        return; /* no room to settle: nothing can be said of a second cut */
     }
+    cut_first(now, killed ? now->cursor.durable : now->image, least, &random, step, choice, &verdict);
     if (verdict_good(&verdict) && media_random_below(&random, THIRD_MOUNT_EVERY) == 0) {
         append_hundred(now, &random, &verdict);
         if (!verdict_good(&verdict)) {

@@ -153,6 +153,7 @@ static void expect_sticky(trial *all, world_verdict *verdict)
             continue;
         }
         ckb_log_stat(world->logs.open[slot], &info);
+        world_log_believe(world, slot);
         expect_refusal(verdict, "append after a failure to log", slot,
                        world_log_append(world, slot, &entry, 1, CKB_DURABLE, verdict));
         expect_refusal(verdict, "reset after a failure of log", slot,
