@@ -109,6 +109,13 @@ void log_world_forget(test_world *world)
     memset(world->logs.open, 0, sizeof world->logs.open);
 }
 
+static bool volume_failed(test_world *world)
+{
+    ckb_stat stat;
+    ckb_volume_stat(world->volume, &stat);
+    return stat.failed;
+}
+
 int world_log_open(test_world *world, uint32_t slot)
 {
     log_world *logs = &world->logs;
@@ -118,15 +125,13 @@ int world_log_open(test_world *world, uint32_t slot)
         logs->open[slot] = NULL;
         return status;
     }
+    if (volume_failed(world)) { /* what its last close could not make durable is gone */
+        ckb_log_info info;
+        ckb_log_stat(logs->open[slot], &info);
+        logs->newest[slot].last = info.last;
+    }
     return ckb_log_cursor_open(logs->open[slot], 0, logs->cursor_memory[slot], logs->cursor_bytes,
                                &logs->cursors[slot]);
-}
-
-static bool volume_failed(test_world *world)
-{
-    ckb_stat stat;
-    ckb_volume_stat(world->volume, &stat);
-    return stat.failed;
 }
 
 /* Adds actions and says in the log of the medium that they begin. */
@@ -365,12 +370,11 @@ static void target_return(log_target *target, const world_action *action)
     target_set(target, &after);
 }
 
+/* Says nothing about what an operation that is under way, or failed, may have made of the log. */
 static void target_durable(log_target *target, uint64_t index)
 {
-    for (uint32_t i = 0; i < target->count; i++) {
-        log_range *range = &target->ranges[i];
-        range->lowest = range->lowest < index && range->exists ? index : range->lowest;
-    }
+    log_range *range = &target->ranges[0];
+    range->lowest = range->lowest < index && range->exists ? index : range->lowest;
 }
 
 static void oracle_begin_actions(test_oracle *oracle, int32_t first, int64_t count)
