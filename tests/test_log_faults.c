@@ -60,6 +60,34 @@ static int blind_change(test_world *world, media_random *random, uint32_t slot)
     }
 }
 
+/* Was this appended to the log, under this index or under one that its failure did not tell? */
+static bool appended(const test_world *world, uint32_t slot, const ckb_entry *entry)
+{
+    for (int32_t i = 0; i < world->table->count; i++) {
+        const world_action *action = &world->table->items[i];
+        if (action->kind == WORLD_LOG_APPEND && action->slot == slot && action->length == entry->length &&
+            (action->index == entry->index || action->index == 0) &&
+            (entry->length == 0 || memcmp(action->data, world->buffer, entry->length) == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Any entry, which may be anything but something else. */
+static int blind_read(test_world *world, media_random *random, uint32_t slot, world_verdict *verdict)
+{
+    const log_content *log = &world->logs.newest[slot];
+    uint64_t index = log->first + media_random_below(random, log->last + 2 - log->first);
+    ckb_entry entry;
+    int status = ckb_log_read(world->logs.cursors[slot], index, &entry, world->buffer, world->buffer_bytes);
+    if (status == CKB_OK && (entry.index != index || !appended(world, slot, &entry))) {
+        verdict_set(verdict, "log %s entry %llu: read as %llu, %zu bytes that were never appended there",
+                    log_name(slot), (unsigned long long)index, (unsigned long long)entry.index, entry.length);
+    }
+    return status;
+}
+
 /* Opens the log, and creates it when it is not there. */
 static int blind_open(test_world *world, uint32_t slot)
 {
@@ -93,8 +121,11 @@ static int blind_step(test_world *world, media_random *random, world_verdict *ve
     if (dice < 88) {
         return blind_change(world, random, slot);
     }
-    if (dice < 94) {
+    if (dice < 92) {
         return ckb_maintain(world->volume, 8, &more);
+    }
+    if (dice < 97) {
+        return blind_read(world, random, slot, verdict);
     }
     media_random_fill(random, data, sizeof data);
     return world_put(world, 0, (uint32_t)media_random_below(random, WORLD_CONTAINER_CHUNKS), data, sizeof data,
@@ -172,20 +203,6 @@ static void expect_sticky(trial *all, world_verdict *verdict)
     expect_refusal(verdict, "create after a failure of log", LOGS, ckb_log_create(world->volume, "another", 1));
 }
 
-/* Was this appended to the log, under this index or under one that its failure did not tell? */
-static bool appended(const trial *all, uint32_t slot, const ckb_entry *entry)
-{
-    for (int32_t i = 0; i < all->table->count; i++) {
-        const world_action *action = &all->table->items[i];
-        if (action->kind == WORLD_LOG_APPEND && action->slot == slot && action->length == entry->length &&
-            (action->index == entry->index || action->index == 0) &&
-            (entry->length == 0 || memcmp(action->data, all->world.buffer, entry->length) == 0)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void expect_good_entries(trial *all, uint32_t slot, bool errors_allowed, world_verdict *verdict)
 {
     test_world *world = &all->world;
@@ -195,7 +212,7 @@ static void expect_good_entries(trial *all, uint32_t slot, bool errors_allowed, 
         ckb_entry entry;
         int status = ckb_log_read(world->logs.cursors[slot], index, &entry, world->buffer, world->buffer_bytes);
         bool error = status == CKB_CORRUPT || status == CKB_IO;
-        bool good = status == CKB_OK && entry.index == index && appended(all, slot, &entry);
+        bool good = status == CKB_OK && entry.index == index && appended(world, slot, &entry);
         if (!good && !(error && errors_allowed)) {
             verdict_set(verdict, "log %s entry %llu of %llu..%llu: read says %s, %zu bytes as %llu",
                         log_name(slot), (unsigned long long)index, (unsigned long long)info.first,
