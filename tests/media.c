@@ -687,6 +687,33 @@ const media_event *media_cursor_advance(media_cursor *cursor)
     return event;
 }
 
+void media_crash_resume(media_crash *crash, const media_cursor *cursor)
+{
+    media_crash_restart(crash);
+    for (size_t i = 0; i < cursor->pending_count; i++) {
+        const media_event *event = &cursor->log->events[cursor->pending[i]];
+        media_event *copy = crash_append(crash, event->kind);
+        copy->segment = event->segment;
+        copy->offset = event->offset;
+        copy->length = event->length;
+        if (event->kind == MEDIA_EVENT_WRITE) {
+            copy->data = crash_keep(crash, cursor->log->arena + event->data, event->length);
+        }
+    }
+}
+
+void media_cursor_show(const media_cursor *cursor, uint8_t *image)
+{
+    memcpy(image, cursor->durable, media_volume_bytes(&cursor->geometry));
+    for (size_t i = 0; i < cursor->pending_count; i++) {
+        const media_event *event = &cursor->log->events[cursor->pending[i]];
+        if (event->kind == MEDIA_EVENT_WRITE) {
+            memcpy(image + cursor->geometry.segment_bytes * event->segment + event->offset,
+                   cursor->log->arena + event->data, event->length);
+        }
+    }
+}
+
 /* -------------------------------------------------------------------------------------- >>materialise */
 
 /* One power cut: which pending units are there, and what was erased looks like. */
@@ -821,12 +848,13 @@ void media_cursor_materialise(const media_cursor *cursor, uint64_t seed, uint64_
 /* -------------------------------------------------------------------------------------------- >>fault */
 
 /* Counts an operation and says which effect it meets. */
-static media_fault_effect fault_enter(media_fault *fault, unsigned kind, media_fault_rule *rule)
+static media_fault_effect fault_enter(media_fault *fault, unsigned kind, uint32_t segment,
+                                      media_fault_rule *rule)
 {
     media_fault_effect effect = MEDIA_FAULT_NONE;
     pthread_mutex_lock(&fault->lock);
     *rule = fault->rule;
-    if (rule->kinds & kind) {
+    if ((rule->kinds & kind) && segment >= rule->from) {
         uint64_t number = fault->seen++;
         if (number == rule->at || (rule->forever && number > rule->at)) {
             effect = rule->effect;
@@ -846,7 +874,7 @@ static int fault_read(void *context, uint32_t segment, uint64_t offset, void *bu
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_READ, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_READ, segment, &rule);
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_SHORT || effect == MEDIA_FAULT_LATE) {
         memset(buffer, 0xEE, effect == MEDIA_FAULT_ERROR ? 0 : length);
         return rule.status;
@@ -863,7 +891,7 @@ static int fault_write(void *context, uint32_t segment, uint64_t offset, const v
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_WRITE, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_WRITE, segment, &rule);
     const ckb_medium *below = &fault->below;
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_DROP) {
         return effect == MEDIA_FAULT_DROP ? CKB_OK : rule.status;
@@ -882,7 +910,7 @@ static int fault_erase(void *context, uint32_t segment)
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_ERASE, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_ERASE, segment, &rule);
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_SHORT) {
         return rule.status;
     }
@@ -897,7 +925,7 @@ static int fault_sync(void *context, uint32_t segment)
 {
     media_fault *fault = context;
     media_fault_rule rule;
-    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_SYNC, &rule);
+    media_fault_effect effect = fault_enter(fault, MEDIA_FAULT_SYNC, segment, &rule);
     if (effect == MEDIA_FAULT_ERROR || effect == MEDIA_FAULT_SHORT) {
         return rule.status;
     }

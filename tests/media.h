@@ -169,6 +169,12 @@ const media_event *media_cursor_advance(media_cursor *cursor);
 /* Operations (not notes) in the whole log. */
 size_t media_crash_steps(const media_crash *crash);
 
+/* Begins a log with what is pending at the place of a cursor in another log, as a process finds it that
+ * mounts after the one before was killed: all of it can be read, none of it is durable. */
+void media_crash_resume(media_crash *crash, const media_cursor *cursor);
+/* The image that such a process sees: nothing is lost, and what was never written is as it was. */
+void media_cursor_show(const media_cursor *cursor, uint8_t *image);
+
 /* How a choice treats what is pending. The last digit of a choice is its way, the rest its seed. */
 typedef enum media_way {
     MEDIA_WAY_NOTHING, /* none of it is there */
@@ -207,6 +213,7 @@ typedef enum media_fault_effect {
 
 typedef struct media_fault_rule {
     unsigned kinds; /* MEDIA_FAULT_ bits: which operations are counted and hit */
+    uint32_t from;  /* only on segments from this one on */
     uint64_t at;    /* the first one hit, from 0 */
     bool forever;   /* and all after it */
     media_fault_effect effect;

@@ -1,13 +1,19 @@
-/* A stress program for a race detector. Sixteen threads share one volume in RAM: writers of their own, a
- * writer shared with group commit, readers of what all of them write, containers that come and go, upkeep,
- * and writers opened and closed. Now and then the volume is dropped as by a power cut and mounted again, at the
- * end it is unmounted and mounted: what was acknowledged must be there.
+/* A stress program for a race detector, in two stages on a volume in RAM, each with sixteen threads.
+ *
+ *   chunks  writers of their own, a writer shared with group commit, readers of what all of them write,
+ *           containers that come and go, upkeep, and writers opened and closed
+ *   logs    appends and group commits, truncate and reset, purge, readers, a writer of chunks, upkeep, checks
+ *
+ * Now and then the volume is dropped as by a power cut and mounted again, at the end it is unmounted and
+ * mounted: what was acknowledged must be there.
  *
  *     race [SECONDS [SEED]]
  *
  * Every chunk has a generation that rises by one with each write or delete of its only owner, and the bytes
  * of a chunk follow from its generation. Around each operation the owner publishes `begun` and `done`; whoever
- * reads a generation outside the two has seen a stale, a future or a torn chunk. */
+ * reads a generation outside the two has seen a stale, a future or a torn chunk. The bytes of a log entry follow
+ * from its term, which is never used twice. One log is never truncated: there each index has one term for ever.
+ * The other is, now and then to another index: there what was acknowledged stays until it is cut off. */
 #include "chunkbench.h"
 
 #include <pthread.h>
@@ -455,6 +461,395 @@ static void upkeep_run(worker *w)
     free(memory);
 }
 
+/* ------------------------------------------------------------------------------------------- >>log-state */
+
+#define LOG_ROOM 65536u       /* terms remembered of the whole log, by index */
+#define LOG_ENTRIES_MAX 4000u /* above this the purger takes more */
+
+/* The log that is only appended to and purged. */
+typedef struct whole_log {
+    ckb_log *log;
+    uint64_t index[LOG_ROOM]; /* published after term */
+    uint64_t term[LOG_ROOM];
+    uint64_t last;                    /* the largest index that an append returned */
+    uint64_t durable;                 /* and that was acknowledged as durable */
+    uint64_t purge_begun, purge_done; /* first index: published around each purge */
+} whole_log;
+
+/* The log that is truncated and reset too. */
+typedef struct cut_log {
+    ckb_log *log;
+    pthread_mutex_t lock;
+    uint64_t cuts;    /* truncations, purges of all and resets begun */
+    uint64_t durable; /* the largest index acknowledged as durable that no cut took since; 0: none */
+    bool cutting;
+} cut_log;
+
+static whole_log whole;
+static cut_log cut = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static void *log_memory[2];
+static size_t log_bytes, cursor_bytes;
+static const ckb_log_config log_config = {.buffer_bytes = 16384};
+
+static void log_fail(const worker *w, const char *what, int status, uint64_t index, uint64_t expected)
+{
+    if (__atomic_load_n(&failures, __ATOMIC_RELAXED) < 10)
+        fprintf(stderr, "race: entry %llu, expected %llu\n", (unsigned long long)index,
+                (unsigned long long)expected);
+    fail(w, what, status, NULL);
+}
+
+static void log_expect(const worker *w, const char *what, int status, uint64_t index)
+{
+    if (status != CKB_OK)
+        log_fail(w, what, status, index, 0);
+}
+
+/* Room for appends comes with purges. */
+static void log_no_space(worker *w)
+{
+    w->no_space++;
+    ckb_maintain(volume, 8, NULL);
+    usleep(1000);
+}
+
+static void raise_to(uint64_t *mark, uint64_t value)
+{
+    uint64_t before = __atomic_load_n(mark, __ATOMIC_SEQ_CST);
+    while (before < value &&
+           !__atomic_compare_exchange_n(mark, &before, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+    }
+}
+
+static void counted(worker *w)
+{
+    __atomic_add_fetch(&w->operations, 1, __ATOMIC_RELAXED);
+}
+
+/* -------------------------------------------------------------------------------------------- >>entries */
+
+/* A term names its thread and how many appends that had made. */
+static uint64_t next_term(worker *w)
+{
+    return (uint64_t)w->number << 48 | ++w->turn;
+}
+
+static uint32_t entry_bytes(uint64_t term)
+{
+    uint32_t mixed = (uint32_t)(term * 0x9E3779B97F4A7C15u >> 40);
+    if (mixed % 200 == 0)
+        return CHUNK_BYTES_MAX - mixed % 1000;
+    return mixed % 20 == 0 ? mixed % 20000 : mixed % 600;
+}
+
+static uint32_t entry_fill(uint64_t *words, uint64_t term)
+{
+    uint32_t length = entry_bytes(term);
+    for (uint32_t i = 0; i < (length + 7) / 8; i++)
+        words[i] = (term + i) * 0xBF58476D1CE4E5B9u;
+    return length;
+}
+
+/* Is it what an entry of this term holds? */
+static bool entry_good(const uint64_t *words, const ckb_entry *entry)
+{
+    if (entry->length != entry_bytes(entry->term))
+        return false;
+    for (uint32_t i = 0; i < entry->length / 8; i++)
+        if (words[i] != (entry->term + i) * 0xBF58476D1CE4E5B9u)
+            return false;
+    uint64_t last = (entry->term + entry->length / 8) * 0xBF58476D1CE4E5B9u;
+    return memcmp((const char *)words + entry->length / 8 * 8, &last, entry->length % 8) == 0;
+}
+
+/* ------------------------------------------------------------------------------------------ >>whole-log */
+
+static void whole_publish(uint64_t index, uint64_t term)
+{
+    __atomic_store_n(&whole.index[index % LOG_ROOM], 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&whole.term[index % LOG_ROOM], term, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&whole.index[index % LOG_ROOM], index, __ATOMIC_SEQ_CST);
+    raise_to(&whole.last, index);
+}
+
+/* The term under an index, 0 when its append has not said so yet. */
+static uint64_t whole_term(uint64_t index)
+{
+    if (__atomic_load_n(&whole.index[index % LOG_ROOM], __ATOMIC_SEQ_CST) != index)
+        return 0;
+    uint64_t term = __atomic_load_n(&whole.term[index % LOG_ROOM], __ATOMIC_SEQ_CST);
+    return __atomic_load_n(&whole.index[index % LOG_ROOM], __ATOMIC_SEQ_CST) == index ? term : 0;
+}
+
+static void whole_append(worker *w, unsigned flags)
+{
+    uint64_t index = 0, term = next_term(w);
+    int status = ckb_log_append(whole.log, term, w->bytes, entry_fill(w->bytes, term), flags, &index);
+    if (status == CKB_NOSPACE) {
+        log_no_space(w);
+        return;
+    }
+    log_expect(w, "append", status, index);
+    whole_publish(index, term);
+    if (flags & CKB_DURABLE)
+        raise_to(&whole.durable, index);
+    counted(w);
+}
+
+static void lax_append_run(worker *w)
+{
+    while (!stopped())
+        whole_append(w, 0);
+}
+
+static void durable_append_run(worker *w)
+{
+    while (!stopped())
+        whole_append(w, CKB_DURABLE);
+}
+
+/* Commits what others appended, and looks at the marks. */
+static void commit_run(worker *w)
+{
+    while (!stopped()) {
+        ckb_log_info info;
+        uint64_t last = __atomic_load_n(&whole.last, __ATOMIC_SEQ_CST);
+        log_expect(w, "commit", ckb_log_commit(whole.log, last), last);
+        raise_to(&whole.durable, last);
+        ckb_log_stat(whole.log, &info);
+        if (info.durable < last || info.durable > info.last || info.first > info.last + 1)
+            log_fail(w, "marks after a commit", CKB_GAP, info.durable, last);
+        counted(w);
+        usleep(200);
+    }
+}
+
+static void purge_run(worker *w)
+{
+    while (!stopped()) {
+        uint64_t last = __atomic_load_n(&whole.last, __ATOMIC_SEQ_CST), first = whole.purge_done;
+        uint64_t most = last + 1 - first > LOG_ENTRIES_MAX ? last + 1 - first : (last + 1 - first) / 4;
+        uint64_t wanted = first + (most ? random_next(&w->random) % (most + 1) : 0);
+        __atomic_store_n(&whole.purge_begun, wanted, __ATOMIC_SEQ_CST);
+        log_expect(w, "purge", ckb_log_purge(whole.log, wanted), wanted);
+        __atomic_store_n(&whole.purge_done, wanted, __ATOMIC_SEQ_CST);
+        raise_to(&whole.durable, wanted - 1);
+        counted(w);
+        usleep(500);
+    }
+}
+
+/* Is this answer right for `index`, when the first entry was `low` before and the newest one `last`? */
+static bool whole_answer_good(worker *w, int status, const ckb_entry *entry, uint64_t index, uint64_t low,
+                              uint64_t last)
+{
+    if (status == CKB_OK) {
+        uint64_t term = whole_term(index);
+        return entry->index == index && (term == 0 || term == entry->term) && entry_good(w->bytes, entry);
+    }
+    if (status == CKB_PURGED)
+        return entry->index > index && entry->index >= low &&
+               entry->index <= __atomic_load_n(&whole.purge_begun, __ATOMIC_SEQ_CST);
+    return status == CKB_END && index > last;
+}
+
+/* In order, with a jump now and then. */
+static void read_run(worker *w)
+{
+    ckb_log_cursor *cursor;
+    void *memory = memory_take(cursor_bytes);
+    uint64_t index = 1;
+    log_expect(w, "cursor open", ckb_log_cursor_open(whole.log, 0, memory, cursor_bytes, &cursor), 0);
+    while (!stopped()) {
+        ckb_entry entry = {0, 0, 0, 0, 0};
+        uint64_t low = __atomic_load_n(&whole.purge_done, __ATOMIC_SEQ_CST);
+        uint64_t last = __atomic_load_n(&whole.last, __ATOMIC_SEQ_CST);
+        if (random_next(&w->random) % 100 == 0)
+            index = low - (low > 1) + random_next(&w->random) % (last + 3 - low);
+        ckb_log_seek(cursor, index);
+        int status = ckb_log_next(cursor, &entry, w->bytes, sizeof w->bytes);
+        if (!whole_answer_good(w, status, &entry, index, low, last))
+            log_fail(w, "read", status, entry.index, index);
+        index = status == CKB_PURGED ? entry.index : status == CKB_END ? low : index + 1;
+        counted(w);
+    }
+    free(memory);
+}
+
+/* -------------------------------------------------------------------------------------------- >>cut-log */
+
+/* Before a cut: what was acknowledged as durable beyond `kept` no longer counts. */
+static void cut_begin(uint64_t kept)
+{
+    pthread_mutex_lock(&cut.lock);
+    cut.cuts++;
+    cut.cutting = true;
+    cut.durable = cut.durable < kept ? cut.durable : kept;
+    pthread_mutex_unlock(&cut.lock);
+}
+
+static void cut_end(void)
+{
+    pthread_mutex_lock(&cut.lock);
+    cut.cutting = false;
+    pthread_mutex_unlock(&cut.lock);
+}
+
+/* Counts the cuts begun; 0 while one is under way. */
+static uint64_t cuts_now(void)
+{
+    pthread_mutex_lock(&cut.lock);
+    uint64_t cuts = cut.cutting ? 0 : cut.cuts + 1;
+    pthread_mutex_unlock(&cut.lock);
+    return cuts;
+}
+
+/* An acknowledgement counts when no cut was begun since before it. */
+static void cut_acknowledge(uint64_t index, uint64_t cuts_before)
+{
+    pthread_mutex_lock(&cut.lock);
+    if (cuts_before == cut.cuts + 1 && cut.durable < index)
+        cut.durable = index;
+    pthread_mutex_unlock(&cut.lock);
+}
+
+static void cut_append_run(worker *w)
+{
+    while (!stopped()) {
+        uint64_t index = 0, term = next_term(w), cuts = cuts_now();
+        unsigned flags = term % 3 == 0 ? CKB_DURABLE : 0;
+        int status = ckb_log_append(cut.log, term, w->bytes, entry_fill(w->bytes, term), flags, &index);
+        if (status == CKB_NOSPACE) {
+            log_no_space(w);
+            continue;
+        }
+        log_expect(w, "append beside truncate", status, index);
+        if (flags)
+            cut_acknowledge(index, cuts);
+        counted(w);
+    }
+}
+
+/* Cuts off a few entries, now and then half of all, and rarely all of them for another index. */
+static void truncate_run(worker *w)
+{
+    while (!stopped()) {
+        ckb_log_info info;
+        uint64_t dice = random_next(&w->random) % 200;
+        ckb_log_stat(cut.log, &info);
+        uint64_t entries = info.last + 1 - info.first;
+        uint64_t kept = info.last - random_next(&w->random) % (1 + (dice < 20     ? entries / 2
+                                                                    : entries < 9 ? entries
+                                                                                  : 9));
+        int status;
+        cut_begin(dice == 0 ? 0 : kept);
+        if (dice == 0)
+            status = ckb_log_reset(cut.log, 1 + random_next(&w->random) % 1000000);
+        else
+            status = ckb_log_truncate(cut.log, kept);
+        cut_end();
+        if (status != CKB_PURGED) /* the purger was there first */
+            log_expect(w, "truncate", status, kept);
+        counted(w);
+        usleep(500);
+    }
+}
+
+/* Purges and commits; a truncation or reset may come between the look and the call. */
+static void cut_purge_run(worker *w)
+{
+    while (!stopped()) {
+        ckb_log_info info;
+        ckb_log_stat(cut.log, &info);
+        uint64_t entries = info.last + 1 - info.first;
+        uint64_t first =
+            info.first + random_next(&w->random) % (entries / (entries > LOG_ENTRIES_MAX ? 1 : 4) + 1);
+        int status = ckb_log_purge(cut.log, first);
+        if (status != CKB_END)
+            log_expect(w, "purge beside truncate", status, first);
+        uint64_t cuts = cuts_now();
+        ckb_log_stat(cut.log, &info);
+        status = ckb_log_commit(cut.log, info.last);
+        if (status == CKB_OK && info.last >= info.first)
+            cut_acknowledge(info.last, cuts);
+        else if (status != CKB_OK && status != CKB_END)
+            log_expect(w, "commit beside truncate", status, info.last);
+        counted(w);
+        usleep(500);
+    }
+}
+
+/* Reads on whatever happens to the log; there is no damage to pass over. */
+static void salvage_run(worker *w)
+{
+    ckb_log_cursor *cursor;
+    void *memory = memory_take(cursor_bytes);
+    uint64_t index = 1;
+    log_expect(w, "cursor open", ckb_log_cursor_open(cut.log, CKB_SALVAGE, memory, cursor_bytes, &cursor), 0);
+    while (!stopped()) {
+        ckb_entry entry = {0, 0, 0, 0, 0};
+        ckb_log_info info;
+        int status = ckb_log_read(cursor, index, &entry, w->bytes, sizeof w->bytes);
+        bool right = status == CKB_OK ? entry.index == index && entry_good(w->bytes, &entry)
+                                      : status == CKB_END || status == CKB_PURGED;
+        if (!right)
+            log_fail(w, "read beside truncate", status, entry.index, index);
+        index++;
+        if (status != CKB_OK) {
+            ckb_log_stat(cut.log, &info);
+            index = info.first;
+        }
+        counted(w);
+    }
+    free(memory);
+}
+
+/* -------------------------------------------------------------------------------------------- >>log-rest */
+
+/* Chunks beside the logs: one container, one writer. */
+static void chunk_run(worker *w)
+{
+    w->owner = 0;
+    while (!stopped()) {
+        if (owner_step(w, shared_writer, w->turn % CHUNKS, w->turn % 5 == 0 ? CKB_DURABLE : 0))
+            w->turn++;
+        usleep(100);
+    }
+}
+
+static void maintain_run(worker *w)
+{
+    while (!stopped()) {
+        ckb_log_info info;
+        ckb_stat stat;
+        uint32_t place = 0, logs = 0;
+        int status = ckb_maintain(volume, 16, NULL);
+        if (status != CKB_OK && status != CKB_NOSPACE)
+            fail(w, "maintain", status, NULL);
+        while (ckb_log_list(volume, &place, &info) == CKB_OK)
+            logs++;
+        ckb_volume_stat(volume, &stat);
+        if (stat.damage != 0 || stat.failed || stat.logs != 2 || logs != 2)
+            fail(w, "stat shows damage, or not two logs", CKB_CORRUPT, NULL);
+        counted(w);
+        usleep(500);
+    }
+}
+
+static void check_run(worker *w)
+{
+    void *memory = memory_take(reader_bytes);
+    ckb_reader *reader;
+    ckb_check_report found;
+    expect(w, "reader open", ckb_reader_open(volume, memory, reader_bytes, &reader), CKB_OK, 0);
+    while (!stopped()) {
+        expect(w, "check", ckb_check(volume, reader, finding_fails, w, &found), CKB_OK, 0);
+        counted(w);
+        usleep(20000);
+    }
+    free(memory);
+}
+
 /* ---------------------------------------------------------------------------------------------- >>phases */
 
 static void mount(void)
@@ -469,20 +864,30 @@ static void mount(void)
     }
 }
 
-static void format(void)
+static void allocate(void)
 {
-    const ckb_format_config fresh = {{'r', 'a', 'c', 'e'}, config.max_containers, 0};
-    size_t bytes = ckb_format_memory(&medium.geometry);
-    void *memory = memory_take(bytes);
     for (uint32_t i = 0; i < SEGMENT_COUNT; i++)
         segments[i].words = (uint64_t *)memory_take(SEGMENT_BYTES);
-    if (ckb_format(&medium, &fresh, memory, bytes, NULL) != CKB_OK)
-        fail(NULL, "format", CKB_INVALID, NULL);
-    free(memory);
     writer_bytes = ckb_writer_memory(&medium.geometry, NULL);
     reader_bytes = ckb_reader_memory(&medium.geometry, 0);
     volume_bytes = ckb_volume_memory(&medium.geometry, &config);
     volume_memory = memory_take(volume_bytes);
+    log_bytes = ckb_log_memory(&medium.geometry, &log_config);
+    cursor_bytes = ckb_log_cursor_memory(&medium.geometry, 4096);
+    log_memory[0] = memory_take(log_bytes);
+    log_memory[1] = memory_take(log_bytes);
+}
+
+/* A new volume with a container for each owner. */
+static void format(uint8_t name)
+{
+    const ckb_format_config fresh = {{'r', 'a', 'c', 'e', name}, config.max_containers, 0};
+    size_t bytes = ckb_format_memory(&medium.geometry);
+    void *memory = memory_take(bytes);
+    if (ckb_format(&medium, &fresh, memory, bytes, NULL) != CKB_OK)
+        fail(NULL, "format", CKB_INVALID, NULL);
+    free(memory);
+    memset(states, 0, sizeof states);
     mount();
     for (uint32_t owner = 0; owner < OWNERS; owner++)
         expect(NULL, "create", ckb_container_create(volume, 1 + owner), CKB_OK, 1 + owner);
@@ -514,6 +919,83 @@ static void verify(bool clean)
     if (status != CKB_OK)
         fail(NULL, "check after mount", status, NULL);
     free(memory);
+}
+
+/* Every entry of a log from its first to its last, which are returned. */
+static ckb_log_info read_all(ckb_log *log, bool terms)
+{
+    ckb_log_cursor *cursor;
+    ckb_log_info info;
+    uint64_t *bytes = workers[0].bytes;
+    void *memory = memory_take(cursor_bytes);
+    log_expect(NULL, "cursor open", ckb_log_cursor_open(log, 0, memory, cursor_bytes, &cursor), 0);
+    ckb_log_stat(log, &info);
+    for (uint64_t index = info.first; index <= info.last && failures == 0; index++) {
+        ckb_entry entry;
+        int status = ckb_log_next(cursor, &entry, bytes, sizeof workers[0].bytes);
+        uint64_t term = terms && status == CKB_OK ? whole_term(index) : 0;
+        if (status != CKB_OK || entry.index != index || !entry_good(bytes, &entry) ||
+            (term != 0 && term != entry.term))
+            log_fail(NULL, "read after mount", status, status == CKB_OK ? entry.index : 0, index);
+        else if (terms)
+            whole_publish(index, entry.term);
+    }
+    free(memory);
+    return info;
+}
+
+/* The next append goes right behind the last entry. */
+static void append_next(ckb_log *log, uint64_t last)
+{
+    uint64_t index = 0, term = next_term(&workers[0]);
+    uint32_t length = entry_fill(workers[0].bytes, term);
+    int status = ckb_log_append(log, term, workers[0].bytes, length, CKB_DURABLE, &index);
+    if (status == CKB_OK && index != last + 1)
+        log_fail(NULL, "append after mount", CKB_GAP, index, last + 1);
+    if (status == CKB_OK && log == whole.log)
+        whole_publish(index, term);
+    if (status != CKB_OK && status != CKB_NOSPACE)
+        log_fail(NULL, "append after mount", status, index, last + 1);
+}
+
+/* After a mount, which may have found less than was appended, but never less than was acknowledged. */
+static void open_logs(bool clean)
+{
+    expect(NULL, "log open",
+           ckb_log_open(volume, "whole", &log_config, log_memory[0], log_bytes, &whole.log, NULL), CKB_OK, 0);
+    expect(NULL, "log open", ckb_log_open(volume, "cut", &log_config, log_memory[1], log_bytes, &cut.log, NULL),
+           CKB_OK, 0);
+    uint64_t low = clean ? whole.last : whole.durable;
+    ckb_log_info info = read_all(whole.log, true);
+    if (info.last < low || (clean && info.last > whole.last))
+        log_fail(NULL, "acknowledged and lost, or never appended", CKB_GAP, info.last, low);
+    if (info.first != whole.purge_done && info.first != whole.purge_begun)
+        log_fail(NULL, "first after purge", CKB_GAP, info.first, whole.purge_done);
+    for (uint64_t index = info.last + 1; index <= whole.last; index++)
+        whole.index[index % LOG_ROOM] = 0; /* lost, and given to others from here on */
+    whole.purge_begun = whole.purge_done = info.first;
+    whole.last = whole.durable = info.last;
+    append_next(whole.log, info.last);
+    info = read_all(cut.log, false);
+    if (cut.durable != 0 && info.last < cut.durable)
+        log_fail(NULL, "acknowledged and lost beside truncate", CKB_GAP, info.last, cut.durable);
+    append_next(cut.log, info.last);
+    cut.durable = 0;
+    cut.cutting = false;
+}
+
+static void create_logs(void)
+{
+    expect(NULL, "log create", ckb_log_create(volume, "whole", 1), CKB_OK, 0);
+    expect(NULL, "log create", ckb_log_create(volume, "cut", UINT64_C(1) << 32), CKB_OK, 0);
+    whole.purge_begun = whole.purge_done = 1;
+    open_logs(true);
+}
+
+static void verify_logs(bool clean)
+{
+    verify(clean);
+    open_logs(clean);
 }
 
 static void *worker_start(void *argument)
@@ -573,30 +1055,70 @@ static void phase(double seconds)
 
 /* ------------------------------------------------------------------------------------------------ >>main */
 
-static void roles(uint64_t seed)
+/* Threads that do the same. */
+typedef struct role {
+    const char *name;
+    void (*run)(worker *w);
+    uint32_t threads;
+} role;
+
+typedef struct stage {
+    const char *name;
+    role roles[13];
+    void (*begin)(void); /* on a new volume */
+    void (*verify)(bool clean);
+} stage;
+
+static void nothing(void)
 {
+}
+
+static const stage stages[] = {{"chunks",
+                                {{"writer", own_writer_run, OWN_WRITERS},
+                                 {"shared writer", shared_writer_run, SHARED_WRITERS},
+                                 {"reader", reader_run, READERS},
+                                 {"container", container_run, THREADS - OWNERS - READERS - 2},
+                                 {"upkeep", upkeep_run, 2}},
+                                nothing,
+                                verify},
+                               {"logs",
+                                {{"append", lax_append_run, 2},
+                                 {"durable append", durable_append_run, 2},
+                                 {"commit", commit_run, 1},
+                                 {"purge", purge_run, 1},
+                                 {"read", read_run, 2},
+                                 {"append to the cut log", cut_append_run, 2},
+                                 {"truncate", truncate_run, 1},
+                                 {"purge of the cut log", cut_purge_run, 1},
+                                 {"salvage", salvage_run, 1},
+                                 {"chunk", chunk_run, 1},
+                                 {"maintain", maintain_run, 1},
+                                 {"check", check_run, 1}},
+                                create_logs,
+                                verify_logs}};
+
+static void assign(const role *now, uint64_t seed)
+{
+    uint32_t left = now->threads;
     for (uint32_t i = 0; i < THREADS; i++) {
         worker *w = &workers[i];
+        while (left == 0)
+            left = (++now)->threads;
+        memset(w, 0, sizeof *w);
         w->number = i;
         w->owner = i;
         w->random = (seed + i + 1) * 0x9E3779B97F4A7C15u;
-        w->run = i < OWN_WRITERS        ? own_writer_run
-                 : i < OWNERS           ? shared_writer_run
-                 : i < OWNERS + READERS ? reader_run
-                 : i < THREADS - 2      ? container_run
-                                        : upkeep_run;
-        w->role = i < OWN_WRITERS        ? "writer"
-                  : i < OWNERS           ? "shared writer"
-                  : i < OWNERS + READERS ? "reader"
-                  : i < THREADS - 2      ? "container"
-                                         : "upkeep";
+        w->run = now->run;
+        w->role = now->name;
+        left--;
     }
 }
 
-static void report(double seconds)
+static void report(const stage *now, double seconds)
 {
     uint64_t no_space = 0;
-    printf("race: %s, %u threads, %.0f s, operations:", failures == 0 ? "ok" : "FAILED", THREADS, seconds);
+    printf("race: %s %s, %u threads, %.0f s, operations:", now->name, failures == 0 ? "ok" : "FAILED", THREADS,
+           seconds);
     for (uint32_t i = 0; i < THREADS; i++) {
         if (i == 0 || workers[i].run != workers[i - 1].run)
             printf("%s %s", i == 0 ? "" : ",", workers[i].role);
@@ -606,23 +1128,32 @@ static void report(double seconds)
     printf("; %llu times no space\n", (unsigned long long)no_space);
 }
 
-int main(int argc, char **argv)
+static void run_stage(const stage *now, double seconds, uint64_t seed)
 {
-    double seconds = argc > 1 ? strtod(argv[1], NULL) : 10;
-    roles(argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL));
-    format();
+    assign(now->roles, seed);
+    format((uint8_t)(now - stages));
+    now->begin();
     for (uint32_t i = 0; i < POWER_CUTS; i++) {
         phase(seconds / (POWER_CUTS + 1));
         mount(); /* as after a power cut */
-        verify(false);
+        now->verify(false);
     }
     phase(seconds / (POWER_CUTS + 1));
     int status = ckb_unmount(volume);
     if (status != CKB_OK)
         fail(NULL, "unmount", status, NULL);
     mount();
-    verify(true);
+    now->verify(true);
     failures += contract_broken;
-    report(seconds);
+    report(now, seconds);
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? strtod(argv[1], NULL) : 10;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
+    allocate();
+    for (uint32_t i = 0; i < sizeof stages / sizeof stages[0] && failures == 0; i++)
+        run_stage(&stages[i], seconds / 2, seed);
     return failures != 0;
 }

@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 6, SECOND_CUTS = 2, THIRD_MOUNT_EVERY = 64, VIOLATIONS_SHOWN = 5 };
+enum { THREADS = 6, SECOND_CUTS = 2, THIRD_MOUNT_EVERY = 64, VIOLATIONS_SHOWN = 5, ACTIONS_SHOWN = 24 };
 
 /* Small segments, so that rolls and journal switches are frequent. */
 const world_shape sweep_small = {.geometry = {.segment_bytes = 4096,
@@ -37,9 +37,65 @@ const world_shape sweep_many = {.geometry = {.segment_bytes = 2048,
                                 .writer = {.buffer_bytes = 512},
                                 .container_base = 1000};
 
+const world_shape sweep_log_8 = {.geometry = {.segment_bytes = 2048,
+                                              .segment_count = 32,
+                                              .read_unit = 8,
+                                              .write_unit = 8,
+                                              .buffer_align = 8},
+                                 .config = {.max_chunks = 512, .max_containers = 8, .max_writers = 4},
+                                 .writer = {.buffer_bytes = 512},
+                                 .container_base = 1000,
+                                 .logs = LOG_SLOTS,
+                                 .log = {.buffer_bytes = 512}};
+
+const world_shape sweep_log_64 = {.geometry = {.segment_bytes = 2048,
+                                               .segment_count = 32,
+                                               .read_unit = 64,
+                                               .write_unit = 64,
+                                               .buffer_align = 8},
+                                  .config = {.max_chunks = 512, .max_containers = 8, .max_writers = 4},
+                                  .writer = {.buffer_bytes = 512},
+                                  .container_base = 1000,
+                                  .logs = LOG_SLOTS,
+                                  .log = {.buffer_bytes = 512}};
+
+const world_shape sweep_log_256 = {.geometry = {.segment_bytes = 4096,
+                                                .segment_count = 24,
+                                                .read_unit = 256,
+                                                .write_unit = 256,
+                                                .buffer_align = 16},
+                                   .config = {.max_chunks = 512, .max_containers = 8, .max_writers = 4},
+                                   .writer = {.buffer_bytes = 1024},
+                                   .container_base = 1000,
+                                   .logs = LOG_SLOTS,
+                                   .log = {.buffer_bytes = 1024}};
+
+const world_shape sweep_log_512 = {.geometry = {.segment_bytes = 8192,
+                                                .segment_count = 20,
+                                                .read_unit = 512,
+                                                .write_unit = 512,
+                                                .buffer_align = 512},
+                                   .config = {.max_chunks = 512, .max_containers = 8, .max_writers = 4},
+                                   .writer = {.buffer_bytes = 2048},
+                                   .container_base = 1000,
+                                   .logs = LOG_SLOTS,
+                                   .log = {.buffer_bytes = 2048}};
+
+const world_shape sweep_log_4096 = {.geometry = {.segment_bytes = 65536,
+                                                 .segment_count = 10,
+                                                 .read_unit = 4096,
+                                                 .write_unit = 4096,
+                                                 .buffer_align = 4096},
+                                    .config = {.max_chunks = 512, .max_containers = 8, .max_writers = 4},
+                                    .writer = {.buffer_bytes = 16384},
+                                    .container_base = 1000,
+                                    .logs = LOG_SLOTS,
+                                    .log = {.buffer_bytes = 16384}};
+
 /* -------------------------------------------------------------------------------------------- threads */
 
-/* Writers 0 and 1 are shared by threads 0-1 and 2-3; threads 4 and 5 have their own. */
+/* Writers 0 and 1 are shared by threads 0-1 and 2-3; threads 4 and 5 have their own. So it is with logs, of
+ * which thread 4 has its own and thread 5 none: it writes chunks. */
 typedef struct worker {
     test_world *world;
     media_random random;
@@ -47,6 +103,21 @@ typedef struct worker {
     world_verdict verdict;
     pthread_t thread;
 } worker;
+
+static void *work_on_log(void *context)
+{
+    worker *me = context;
+    for (int turn = 0; turn < 8; turn++) {
+        if (me->number == 4) {
+            log_random_step(me->world, &me->random, 2, &me->verdict);
+        } else if (media_random_below(&me->random, 10) < 7) {
+            log_random_append(me->world, &me->random, me->number / 2, WORLD_PAYLOAD_RECORD, &me->verdict);
+        } else {
+            log_random_commit(me->world, &me->random, me->number / 2, &me->verdict);
+        }
+    }
+    return NULL;
+}
 
 static void *work(void *context)
 {
@@ -70,12 +141,18 @@ static void *work(void *context)
 static void threads_step(test_world *world, uint64_t seed, uint64_t round, world_verdict *verdict)
 {
     worker workers[THREADS];
+    media_random random = media_random_from(seed, 99 + round, THREADS);
+    for (uint32_t slot = 0; slot < world->logs.count; slot++) {
+        log_bring_up(world, &random, slot, verdict);
+    }
+    world->logs.crowded = true;
     for (uint32_t i = 0; i < THREADS; i++) {
         memset(&workers[i], 0, sizeof workers[i]);
         workers[i].world = world;
         workers[i].number = i;
         workers[i].random = media_random_from(seed, 100 + round, i);
-        cr_assert_eq(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+        bool on_log = world->logs.count > 0 && i < THREADS - 1;
+        cr_assert_eq(pthread_create(&workers[i].thread, NULL, on_log ? work_on_log : work, &workers[i]), 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         pthread_join(workers[i].thread, NULL);
@@ -83,9 +160,27 @@ static void threads_step(test_world *world, uint64_t seed, uint64_t round, world
             verdict_set(verdict, "thread %u: %s", i, workers[i].verdict.text);
         }
     }
+    world->logs.crowded = false;
+    for (uint32_t slot = 0; slot < world->logs.count; slot++) {
+        log_expect_whole(world, slot, verdict);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------ recording */
+
+/* What was done last before action `end`, for whoever looks for the cause. */
+static void print_actions(const world_table *table, int32_t end)
+{
+    static const char *const names[] = {"put",        "delete",       "create",     "close",
+                                        "drop",       "log create",   "log delete", "log append",
+                                        "log commit", "log truncate", "log purge",  "log reset"};
+    for (int32_t i = end > ACTIONS_SHOWN ? end - ACTIONS_SHOWN : 0; i < end; i++) {
+        const world_action *action = &table->items[i];
+        fprintf(stderr, "    #%d %s slot %u index %llu, %zu bytes%s%s\n", i, names[action->kind], action->slot,
+                (unsigned long long)action->index, action->length, action->durable ? ", durable" : "",
+                action->idle ? ", changed nothing" : "");
+    }
+}
 
 static size_t segments_bytes(const sweep *now)
 {
@@ -111,26 +206,55 @@ static void record(sweep *now, size_t steps)
             world_random_step(world, &random, 4, &verdict);
         }
     }
+    if (!verdict_good(&verdict)) {
+        print_actions(now->table, now->table->count);
+    }
     cr_assert(verdict_good(&verdict), "workload seed %llu: %s", (unsigned long long)now->seed, verdict.text);
     cr_assert_eq(world_unmount(world), CKB_OK);
     cr_assert_eq(world->trace.violations, 0, "%s", world->trace.message);
+}
+
+/* Actions of a kind that did something, with so many bytes. */
+static size_t count_actions(const sweep *now, world_kind kind, size_t least, size_t most)
+{
+    size_t count = 0;
+    for (int32_t i = 0; i < now->recorded_actions; i++) {
+        const world_action *action = &now->table->items[i];
+        count += action->kind == kind && !action->idle && action->length >= least && action->length <= most;
+    }
+    return count;
+}
+
+/* The logs must have met what the workload is made for. */
+static void expect_log_coverage(const sweep *now)
+{
+    size_t large = count_actions(now, WORLD_LOG_APPEND, now->shape.log.buffer_bytes + 1, SIZE_MAX);
+    size_t empty = count_actions(now, WORLD_LOG_APPEND, 0, 0);
+    size_t whole = count_actions(now, WORLD_LOG_APPEND, now->recorded.logs.max_entry, SIZE_MAX);
+    size_t truncated = count_actions(now, WORLD_LOG_TRUNCATE, 0, 0);
+    size_t purged = count_actions(now, WORLD_LOG_PURGE, 0, 0),
+           reset = count_actions(now, WORLD_LOG_RESET, 0, 0);
+    size_t deleted = count_actions(now, WORLD_LOG_DELETE, 0, 0);
+    printf("%s seed %llu: %zu entries (%zu larger than a buffer, %zu the largest, %zu empty), %zu truncates, "
+           "%zu purges, %zu resets, %zu deletes, %llu appends without room\n",
+           now->name, (unsigned long long)now->seed, count_actions(now, WORLD_LOG_APPEND, 0, SIZE_MAX), large,
+           whole, empty, truncated, purged, reset, deleted, (unsigned long long)now->recorded.logs.refused);
+    cr_expect(large > 0 && empty > 0 && whole > 0);
+    cr_expect(truncated > 10 && purged > 10 && reset > 1 && deleted > 1);
 }
 
 /* The workload must have met what it is made for. */
 static void expect_coverage(const sweep *now)
 {
     const media_crash *log = &now->recorded.crash;
-    size_t erases[2] = {0, 0}, writes = 0, large = 0, empty = 0;
+    size_t erases[2] = {0, 0}, writes = 0;
     for (size_t i = 0; i < log->event_count; i++) {
         const media_event *event = &log->events[i];
         erases[event->segment < 2] += event->kind == MEDIA_EVENT_ERASE;
         writes += event->kind == MEDIA_EVENT_WRITE;
     }
-    for (int32_t i = 0; i < now->recorded_actions; i++) {
-        const world_action *action = &now->table->items[i];
-        large += action->kind == WORLD_PUT && action->length > now->shape.writer.buffer_bytes;
-        empty += action->kind == WORLD_PUT && action->length == 0;
-    }
+    size_t large = count_actions(now, WORLD_PUT, now->shape.writer.buffer_bytes + 1, SIZE_MAX);
+    size_t empty = count_actions(now, WORLD_PUT, 0, 0);
     printf("%s seed %llu: %zu operations of the medium, %d actions; %zu writes, %zu segments erased, "
            "%zu journal switches, %zu large, %zu empty, %llu deletes without room\n",
            now->name, (unsigned long long)now->seed, media_crash_steps(log), now->recorded_actions, writes,
@@ -138,6 +262,9 @@ static void expect_coverage(const sweep *now)
     cr_expect(erases[0] > now->shape.geometry.segment_count, "no segment was used twice");
     cr_expect(erases[1] >= 2, "the journal never switched");
     cr_expect(large > 0 && empty > 0);
+    if (now->shape.logs > 0) {
+        expect_log_coverage(now);
+    }
 }
 
 static bool save_recording(sweep *now)
@@ -188,6 +315,11 @@ static void report(sweep *now, size_t step, uint64_t choice, const char *stage, 
     if (now->log_path[0]) {
         snprintf(log, sizeof log, "/log=%s", now->log_path);
     }
+    if (getenv("CKB_REPLAY")) {
+        print_actions(now->table, now->oracle.begun);
+        fprintf(stderr, "    and after the first mount\n");
+        print_actions(now->table, now->table->count);
+    }
     if (now->violations++ < VIOLATIONS_SHOWN && !now->forget_syncs) {
         fprintf(stderr, "%s\n    CKB_REPLAY='test=%s/seed=%llu/step=%zu/choice=%llu%s'  (%s)\n", verdict->text,
                 now->name, (unsigned long long)now->seed, step, (unsigned long long)choice, log, stage);
@@ -235,6 +367,25 @@ static void work_on(test_world *world, media_random *random, world_verdict *verd
     }
 }
 
+/* After a kill nothing that the mount found need be durable. What was committed then is, and with the first
+ * durable append all that was found. False when there was no room for that. */
+static bool settle(test_world *world, media_random *random, world_verdict *verdict)
+{
+    uint8_t byte = 's';
+    ckb_entry_data entry = {0, &byte, 1};
+    for (uint32_t slot = 0; slot < world->logs.count; slot++) {
+        if (world->logs.open[slot]) {
+            uint64_t last = world->logs.newest[slot].last;
+            verdict_status(verdict, "commit of log", slot, world_log_commit(world, slot, last),
+                           WORLD_BIT(CKB_OK));
+        }
+    }
+    log_bring_up(world, random, 0, verdict);
+    int status =
+        verdict_good(verdict) ? world_log_append(world, 0, &entry, 1, CKB_DURABLE, verdict) : CKB_INVALID;
+    return status == CKB_OK;
+}
+
 /* Cuts the power in what `from` did since `base`, and mounts the rest in `now->second`. */
 static bool cut_again(sweep *now, test_world *from, const uint8_t *base, const media_trace_segment *segments,
                       const observation *known, size_t step, uint64_t choice, world_verdict *verdict)
@@ -254,6 +405,31 @@ static bool cut_again(sweep *now, test_world *from, const uint8_t *base, const m
                            &now->second_seen, verdict);
 }
 
+/* One small append: of a chunk, or of an entry when there are logs. */
+static void append_one(test_world *world, media_random *random, unsigned flags, world_verdict *verdict)
+{
+    uint8_t data[64];
+    ckb_entry_data entry = {0, data, sizeof data};
+    uint32_t slot = world->logs.count > 0 ? 0 : world_open_slot(world, random);
+    unsigned allowed = WORLD_BIT(CKB_OK) | WORLD_BIT(CKB_NOSPACE) | WORLD_BIT(CKB_TOOBIG);
+    int status;
+    media_random_fill(random, data, sizeof data);
+    if (world->logs.count > 0) {
+        status = world_log_append(world, slot, &entry, 1, flags, verdict);
+    } else {
+        allowed = world_put_statuses(world, slot, data, sizeof data, CKB_OVERWRITE);
+        status = world_put(world, 0, slot, data, sizeof data, CKB_OVERWRITE | flags);
+    }
+    verdict_status(verdict, "append", slot, status, allowed);
+    if (status != CKB_OK) {
+        world_make_room(world, random, verdict);
+        world_random_container(world, random, verdict);
+    }
+    if (status != CKB_OK && world->logs.count > 0) {
+        world_log_change(world, WORLD_LOG_RESET, 0, 1);
+    }
+}
+
 /* A hundred more appends survive one more cut. */
 static void append_hundred(sweep *now, media_random *random, world_verdict *verdict)
 {
@@ -264,17 +440,11 @@ static void append_hundred(sweep *now, media_random *random, world_verdict *verd
     memcpy(base, now->second_image, media_volume_bytes(&now->shape.geometry));
     memcpy(segments, now->second_cursor.segments, segments_bytes(now));
     world_open_writers(world, 1, verdict);
+    if (world->logs.count > 0) {
+        log_bring_up(world, random, 0, verdict);
+    }
     for (int i = 0; i < 100 && verdict_good(verdict); i++) {
-        uint8_t data[64];
-        uint32_t slot = world_open_slot(world, random);
-        media_random_fill(random, data, sizeof data);
-        unsigned allowed = world_put_statuses(world, slot, data, sizeof data, CKB_OVERWRITE);
-        int status = world_put(world, 0, slot, data, sizeof data, CKB_OVERWRITE | (i % 10 ? 0 : CKB_DURABLE));
-        verdict_status(verdict, "write", slot, status, allowed);
-        if (status != CKB_OK) {
-            world_make_room(world, random, verdict);
-            world_random_container(world, random, verdict);
-        }
+        append_one(world, random, i % 10 ? 0 : CKB_DURABLE, verdict);
     }
     verdict_status(verdict, "commit", 0, world_commit(world, 0), WORLD_BIT(CKB_OK));
     if (verdict_good(verdict)) {
@@ -286,31 +456,55 @@ static void append_hundred(sweep *now, media_random *random, world_verdict *verd
     free(segments);
 }
 
+/* Cuts what the first mount did in a few places, from operation `least` on. */
+static void cut_first(sweep *now, const uint8_t *base, size_t least, media_random *random, size_t step,
+                      uint64_t choice, world_verdict *verdict)
+{
+    size_t steps = media_crash_steps(&now->first.crash);
+    for (int i = 0; i < SECOND_CUTS && verdict_good(verdict); i++) {
+        size_t where = i == 0 ? steps : least + (size_t)media_random_below(random, steps - least + 1);
+        uint64_t how = media_random_below(random, 1000);
+        now->second_cuts++;
+        if (!cut_again(now, &now->first, base, now->cursor.segments, &now->seen, where, how, verdict)) {
+            char stage[80];
+            snprintf(stage, sizeof stage, "second cut at %zu of %zu, choice %llu", where, steps,
+                     (unsigned long long)how);
+            report(now, step, choice, stage, verdict);
+        }
+    }
+}
+
 static void check_state(sweep *now, size_t step, uint64_t choice)
 {
     world_verdict verdict = {""};
     media_random random = media_random_from(now->seed, step, choice + 1000);
-    const media_trace_segment *segments = now->cursor.segments;
-    if (!mount_and_check(&now->first, now->image, segments, &now->oracle, &now->seen, &verdict)) {
+    bool killed =
+        now->shape.logs > 0 && choice % MEDIA_WAY_COUNT == MEDIA_WAY_ALL && media_random_below(&random, 2) == 0;
+    if (killed) {
+        media_cursor_show(&now->cursor, now->image);
+    }
+    if (!mount_and_check(&now->first, now->image, now->cursor.segments, &now->oracle, &now->seen, &verdict)) {
         report(now, step, choice, "first mount", &verdict);
         return;
     }
-    work_on(&now->first, &random, &verdict);
+    size_t least = 0;
+    if (killed) {
+        media_crash_resume(&now->first.crash, &now->cursor);
+        killed = settle(&now->first, &random, &verdict);
+        least = media_crash_steps(&now->first.crash);
+        now->kills += killed;
+    }
+    if (verdict_good(&verdict)) {
+        work_on(&now->first, &random, &verdict);
+    }
     if (!verdict_good(&verdict)) {
         report(now, step, choice, "work after the first mount", &verdict);
     }
-    size_t steps = media_crash_steps(&now->first.crash);
-    for (int i = 0; i < SECOND_CUTS && verdict_good(&verdict); i++) {
-        size_t where = i == 0 ? steps : (size_t)media_random_below(&random, steps + 1);
-        uint64_t how = media_random_below(&random, 1000);
-        now->second_cuts++;
-        if (!cut_again(now, &now->first, now->image, segments, &now->seen, where, how, &verdict)) {
-            char stage[80];
-            snprintf(stage, sizeof stage, "second cut at %zu of %zu, choice %llu", where, steps,
-                     (unsigned long long)how);
-            report(now, step, choice, stage, &verdict);
-        }
+    if (least > 0 && !killed) {
+        world_table_cut(now->table, now->recorded_actions);
+        return; /* no room to settle: nothing can be said of a second cut */
     }
+    cut_first(now, killed ? now->cursor.durable : now->image, least, &random, step, choice, &verdict);
     if (verdict_good(&verdict) && media_random_below(&random, THIRD_MOUNT_EVERY) == 0) {
         append_hundred(now, &random, &verdict);
         if (!verdict_good(&verdict)) {
@@ -436,11 +630,12 @@ void sweep_run(sweep *now, size_t steps)
         for (uint64_t choice = 0; choice < 400 && now->states.count < now->target; choice++) {
             sweep_round(now, choice);
         }
-        printf("%s seed %llu: %zu distinct crash states, %zu checked, %llu second cuts, %llu third mounts, "
-               "%llu violations, %d s\n",
+        printf("%s seed %llu: %zu distinct crash states, %zu checked, %llu second cuts, %llu kills, "
+               "%llu third mounts, %llu violations, %d s\n",
                now->name, (unsigned long long)now->seed, now->states.count, now->checked.count,
-               (unsigned long long)now->second_cuts, (unsigned long long)now->third_mounts,
-               (unsigned long long)now->violations, (int)(time(NULL) - start));
+               (unsigned long long)now->second_cuts, (unsigned long long)now->kills,
+               (unsigned long long)now->third_mounts, (unsigned long long)now->violations,
+               (int)(time(NULL) - start));
         cr_expect(now->states.count >= now->target, "only %zu distinct states", now->states.count);
     }
     cr_expect_eq(now->violations, 0);

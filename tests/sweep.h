@@ -1,4 +1,4 @@
-/* Power-cut sweep over chunk workloads.
+/* Power-cut sweep over workloads of chunks, or of chunks and logs.
  *
  * A workload runs once over a crash medium, which logs every change of the medium and every promise of the
  * library. Then, for each operation in that log and for many choices of what of the unsynced rest reached
@@ -31,7 +31,7 @@ typedef struct sweep {
     uint8_t *image, *second_image;
     media_set states;  /* different images */
     media_set checked; /* different images with different promises */
-    uint64_t second_cuts, third_mounts, violations;
+    uint64_t second_cuts, kills, third_mounts, violations;
     char log_path[128]; /* of a run that is not repeatable from its seed */
     bool threaded;
     bool forget_syncs; /* a control: the sweep must find out */
@@ -43,6 +43,8 @@ extern const world_shape sweep_small;
 extern const world_shape sweep_large;
 /* So many segments that the journal takes several on each side. */
 extern const world_shape sweep_many;
+/* Logs and chunks, by write unit: from bytes on a small chip to pages. Most segments are of a few entries. */
+extern const world_shape sweep_log_8, sweep_log_64, sweep_log_256, sweep_log_512, sweep_log_4096;
 
 /* Fill name, seed, target, shape and threaded; `steps` is the length of the workload. Asserts that there
  * are no violations and as many states as wanted. */

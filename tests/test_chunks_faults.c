@@ -1,39 +1,13 @@
 /* I/O errors at every operation of a workload, once and for good, of every kind.
  *
  * A failure prints an id; CKB_REPLAY=id runs exactly that one. */
-#include "workload.h"
+#include "trial.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One kind of fault. */
-typedef struct fault_case {
-    const char *name;
-    unsigned kinds;
-    media_fault_effect effect;
-    int status;
-    bool sticky; /* the mount must take no more writes */
-    bool lying;  /* the medium claims what is not so: only wrong data is a violation */
-} fault_case;
-
-static const fault_case fault_cases[] = {
-    {"read-error", MEDIA_FAULT_READ, MEDIA_FAULT_ERROR, CKB_IO, false, false},
-    {"read-corrupt", MEDIA_FAULT_READ, MEDIA_FAULT_CORRUPT, 0, false, false},
-    {"write-error", MEDIA_FAULT_WRITE, MEDIA_FAULT_ERROR, CKB_IO, true, false},
-    {"write-short", MEDIA_FAULT_WRITE, MEDIA_FAULT_SHORT, CKB_IO, true, false},
-    {"write-late", MEDIA_FAULT_WRITE, MEDIA_FAULT_LATE, CKB_IO, true, false},
-    {"write-nospace", MEDIA_FAULT_WRITE, MEDIA_FAULT_SHORT, CKB_NOSPACE, true, false},
-    {"write-dropped", MEDIA_FAULT_WRITE, MEDIA_FAULT_DROP, 0, false, true},
-    {"sync-error", MEDIA_FAULT_SYNC, MEDIA_FAULT_ERROR, CKB_IO, true, false},
-    {"sync-late", MEDIA_FAULT_SYNC, MEDIA_FAULT_LATE, CKB_IO, true, false},
-    {"erase-error", MEDIA_FAULT_ERASE, MEDIA_FAULT_ERROR, CKB_IO, false, false},
-    {"erase-late", MEDIA_FAULT_ERASE, MEDIA_FAULT_LATE, CKB_IO, false, false},
-    {"erase-nospace", MEDIA_FAULT_ERASE, MEDIA_FAULT_ERROR, CKB_NOSPACE, false, false},
-    {"erase-retired", MEDIA_FAULT_ERASE, MEDIA_FAULT_ERROR, CKB_CORRUPT, false, false},
-};
-
-enum { CASES = sizeof fault_cases / sizeof fault_cases[0], STEPS = 220, CUTS = 12, SHOWN = 5 };
+enum { STEPS = 220 };
 
 static const world_shape fault_shape = {.geometry = {.segment_bytes = 2048,
                                                      .segment_count = 16,
@@ -43,87 +17,6 @@ static const world_shape fault_shape = {.geometry = {.segment_bytes = 2048,
                                         .config = {.max_chunks = 512, .max_containers = 8, .max_writers = 4},
                                         .writer = {.buffer_bytes = 512, .summary_entries = 8},
                                         .container_base = 500};
-
-typedef struct trial {
-    test_world world;
-    world_table *table;
-    uint8_t *formatted; /* an empty volume */
-    media_trace_segment segments[16];
-    uint8_t *image;
-    media_cursor cursor;
-    test_oracle oracle;
-    const fault_case *now;
-    uint64_t at;
-    bool forever;
-    const char *only; /* id to replay */
-    uint64_t runs, violations;
-} trial;
-
-static void trial_open(trial *all, uint64_t seed)
-{
-    memset(all, 0, sizeof *all);
-    size_t bytes = media_volume_bytes(&fault_shape.geometry);
-    all->only = getenv("CKB_REPLAY");
-    all->table = world_table_new();
-    all->formatted = media_alloc(bytes);
-    all->image = media_alloc(bytes);
-    world_init(&all->world, &fault_shape, all->table, NULL);
-    cr_assert_eq(world_format(&all->world, seed), CKB_OK);
-    memcpy(all->formatted, all->world.ram.image, bytes);
-    memcpy(all->segments, all->world.trace.segments, sizeof all->segments);
-    media_cursor_init(&all->cursor, &all->world.crash, &fault_shape.geometry, all->formatted);
-}
-
-static void trial_close(trial *all)
-{
-    media_cursor_free(&all->cursor);
-    world_free(&all->world);
-    world_table_free(all->table);
-    free(all->formatted);
-    free(all->image);
-}
-
-/* Back to the empty volume, nothing mounted, no fault. */
-static void trial_reset(trial *all)
-{
-    observation fresh;
-    memset(&fresh, 0, sizeof fresh);
-    for (int i = 0; i < WORLD_CHUNKS; i++) {
-        fresh.chunks[i] = WORLD_ABSENT;
-    }
-    media_fault_disarm(&all->world.fault);
-    world_load(&all->world, all->formatted, all->segments);
-    world_take(&all->world, &fresh);
-    world_table_cut(all->table, 0);
-    all->runs++;
-}
-
-static void arm(trial *all)
-{
-    media_fault_rule rule = {.kinds = all->now->kinds,
-                             .at = all->at,
-                             .forever = all->forever,
-                             .effect = all->now->effect,
-                             .status = all->now->status};
-    media_fault_arm(&all->world.fault, &rule);
-}
-
-static void report(trial *all, const char *test, const world_verdict *verdict)
-{
-    if (!verdict_good(verdict) && all->violations++ < SHOWN) {
-        fprintf(stderr, "%s\n    CKB_REPLAY='test=%s/case=%s/at=%llu/forever=%d'\n", verdict->text, test,
-                all->now->name, (unsigned long long)all->at, all->forever);
-    }
-}
-
-/* Is this the one that is asked for, or is none? */
-static bool wanted(const trial *all, const char *test)
-{
-    char id[160];
-    snprintf(id, sizeof id, "test=%s/case=%s/at=%llu/forever=%d", test, all->now->name,
-             (unsigned long long)all->at, all->forever);
-    return !all->only || strcmp(all->only, id) == 0;
-}
 
 /* ------------------------------------------------------------------------------------------- workload */
 
@@ -160,11 +53,6 @@ static int blind_step(test_world *world, media_random *random)
                        : world_drop(world, container);
 }
 
-static bool is_failure(int status)
-{
-    return status == CKB_IO || status == CKB_FAILED;
-}
-
 /* Runs the workload over the armed fault. True when somebody was told of a failure. */
 static bool run(trial *all, uint64_t seed, world_verdict *verdict)
 {
@@ -179,11 +67,11 @@ static bool run(trial *all, uint64_t seed, world_verdict *verdict)
         }
     }
     for (uint32_t i = 0; i < 3; i++) {
-        failed |= is_failure(world_create(world, i));
+        failed |= trial_is_failure(world_create(world, i));
     }
     for (int step = 0; step < STEPS; step++) {
         int status = blind_step(world, &random);
-        failed |= is_failure(status);
+        failed |= trial_is_failure(status);
     }
     return failed;
 }
@@ -234,110 +122,17 @@ static void expect_no_wrong_data(trial *all, bool errors_allowed, world_verdict 
     }
 }
 
-/* Mounts what a power cut now would leave, and holds it against what was promised. */
-static void cut_and_check(trial *all, uint64_t choice, world_verdict *verdict)
-{
-    observation seen;
-    media_cursor_rewind(&all->cursor, all->formatted, all->segments);
-    oracle_init(&all->oracle, all->table);
-    const media_event *event;
-    while ((event = media_cursor_advance(&all->cursor))) {
-        oracle_note(&all->oracle, event);
-    }
-    media_cursor_materialise(&all->cursor, all->at, choice, all->image);
-    memcpy(all->world.ram.image, all->image, media_volume_bytes(&fault_shape.geometry));
-    int status = world_mount(&all->world);
-    if (all->now->lying) {
-        if (status == CKB_OK) {
-            expect_no_wrong_data(all, true, verdict);
-        } else if (status != CKB_CORRUPT) {
-            verdict_set(verdict, "mount says %s", ckb_status_text(status));
-        }
-        return;
-    }
-    if (status != CKB_OK) {
-        char text[160];
-        ckb_fault_text(&all->world.fault_seen, text, sizeof text);
-        verdict_set(verdict, "cut %llu: mount says %s: %s", (unsigned long long)choice, ckb_status_text(status),
-                    text);
-    } else if (!world_check(&all->world, &all->oracle, &seen, verdict)) {
-        char text[sizeof verdict->text];
-        memcpy(text, verdict->text, sizeof text);
-        snprintf(verdict->text, sizeof verdict->text, "cut %llu: %.400s", (unsigned long long)choice, text);
-    }
-}
-
-/* ---------------------------------------------------------------------------------------------- sweeps */
-
-static void try_one(trial *all, const char *test, uint64_t seed, bool *fired)
-{
-    world_verdict verdict = {""};
-    trial_reset(all);
-    cr_assert_eq(world_mount(&all->world), CKB_OK);
-    arm(all);
-    bool failed = run(all, seed, &verdict);
-    *fired = all->world.fault.fired > 0;
-    bool lasting = all->now->sticky && *fired;
-    if (lasting && !failed) {
-        verdict_set(&verdict, "a failed operation of the medium was told to nobody");
-    }
-    media_fault_disarm(&all->world.fault);
-    if (lasting) {
-        expect_sticky(all, &verdict);
-    }
-    expect_no_wrong_data(all, lasting || all->now->lying || all->now->kinds == MEDIA_FAULT_READ, &verdict);
-    int status = world_unmount(&all->world);
-    if (lasting ? status == CKB_OK : status != CKB_OK && !failed) {
-        verdict_set(&verdict, "unmount says %s", ckb_status_text(status));
-    }
-    size_t events = all->world.crash.event_count;
-    for (uint64_t choice = 0; choice < CUTS && verdict_good(&verdict); choice++) {
-        cut_and_check(all, choice, &verdict);
-        all->world.crash.event_count = events;
-    }
-    if (all->world.trace.violations) {
-        verdict_set(&verdict, "medium contract broken: %s", all->world.trace.message);
-    }
-    report(all, test, &verdict);
-}
-
-static void sweep_cases(const char *test, const fault_case *first, const fault_case *last)
-{
-    static trial all;
-    const uint64_t seed = 21;
-    trial_open(&all, seed);
-    for (all.now = first; all.now < last; all.now++) {
-        uint64_t operations = 0;
-        bool fired = true;
-        for (all.at = 0; fired; all.at++) {
-            for (int forever = 0; forever < 2; forever++) {
-                all.forever = forever;
-                if (wanted(&all, test)) {
-                    try_one(&all, test, seed, &fired);
-                    operations += fired;
-                } else {
-                    fired = all.at < 2000;
-                }
-            }
-        }
-        printf("%s %s: %llu places hit\n", test, all.now->name, (unsigned long long)operations);
-        cr_expect(operations > 0 || all.only, "%s never happened", all.now->name);
-    }
-    printf("%s: %llu runs, %llu violations\n", test, (unsigned long long)all.runs,
-           (unsigned long long)all.violations);
-    cr_expect_eq(all.violations, 0);
-    trial_close(&all);
-}
+static const trial_plan plan = {&fault_shape, run, expect_sticky, expect_no_wrong_data};
 
 Test(chunks_faults, keep_promises_when_any_read_or_erase_fails_once_or_for_good)
 {
-    sweep_cases("faults-a", &fault_cases[0], &fault_cases[2]);
-    sweep_cases("faults-b", &fault_cases[9], &fault_cases[CASES]);
+    trial_sweep(&plan, "faults-a", &fault_cases[0], &fault_cases[FAULT_WRITES]);
+    trial_sweep(&plan, "faults-b", &fault_cases[FAULT_ERASES], &fault_cases[FAULT_CASES]);
 }
 
 Test(chunks_faults, fail_for_good_and_keep_promises_when_any_write_or_sync_fails)
 {
-    sweep_cases("faults-c", &fault_cases[2], &fault_cases[9]);
+    trial_sweep(&plan, "faults-c", &fault_cases[FAULT_WRITES], &fault_cases[FAULT_ERASES]);
 }
 
 /* A read error while mounting is neither damage nor an empty volume, and changes nothing. */
@@ -345,7 +140,7 @@ Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_fails)
 {
     static trial all;
     world_verdict verdict = {""};
-    trial_open(&all, 22);
+    trial_open(&all, &plan, 22);
     all.now = &fault_cases[0];
     trial_reset(&all);
     cr_assert_eq(world_mount(&all.world), CKB_OK);
@@ -358,7 +153,7 @@ Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_fails)
     for (all.at = 0; fired; all.at++) {
         for (int forever = 0; forever < 2; forever++) {
             all.forever = forever;
-            arm(&all);
+            trial_arm(&all);
             int status = world_mount(&all.world);
             fired = all.world.fault.fired > 0;
             media_fault_disarm(&all.world.fault);
@@ -372,7 +167,7 @@ Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_fails)
     printf("mount: %llu mounts, %llu refused\n", (unsigned long long)mounts, (unsigned long long)refused);
     cr_expect(refused > 4);
     all.only = NULL;
-    cut_and_check(&all, MEDIA_WAY_NOTHING, &verdict);
+    trial_cut_and_check(&all, MEDIA_WAY_NOTHING, &verdict);
     cr_expect(verdict_good(&verdict), "%s", verdict.text);
     trial_close(&all);
 }
@@ -399,7 +194,7 @@ static void *wait_for_durability(void *context)
         media_random_fill(&random, data, sizeof data);
         int status = world_put(me->world, 0, slot, data, sizeof data, CKB_OVERWRITE | CKB_DURABLE);
         me->after_failure += me->failed && status == CKB_OK;
-        me->failed |= is_failure(status);
+        me->failed |= trial_is_failure(status);
     }
     return NULL;
 }
@@ -431,9 +226,9 @@ static void wait_with_all(trial *all, world_verdict *verdict)
 Test(chunks_faults, every_waiter_of_a_failed_group_gets_the_error)
 {
     static trial all;
-    static const fault_case *const cases[] = {&fault_cases[2], &fault_cases[3], &fault_cases[7],
-                                              &fault_cases[8]};
-    trial_open(&all, 23);
+    static const fault_case *const cases[] = {&fault_cases[FAULT_WRITE_ERROR], &fault_cases[FAULT_WRITE_SHORT],
+                                              &fault_cases[FAULT_SYNC_ERROR], &fault_cases[FAULT_SYNC_LATE]};
+    trial_open(&all, &plan, 23);
     all.world.crash.slow_sync_ns = 20000;
     for (size_t which = 0; which < sizeof cases / sizeof cases[0]; which++) {
         all.now = cases[which];
@@ -447,16 +242,12 @@ Test(chunks_faults, every_waiter_of_a_failed_group_gets_the_error)
                 cr_assert_eq(world_create(&all.world, i), CKB_OK);
             }
             all.forever = all.at & 1;
-            arm(&all);
+            trial_arm(&all);
             wait_with_all(&all, &verdict);
             fired = all.world.fault.fired > 0;
             media_fault_disarm(&all.world.fault);
-            size_t events = all.world.crash.event_count;
-            for (uint64_t choice = 0; choice < CUTS && verdict_good(&verdict); choice++) {
-                cut_and_check(&all, choice, &verdict);
-                all.world.crash.event_count = events;
-            }
-            report(&all, "waiters", &verdict);
+            trial_cut(&all, &verdict);
+            trial_report(&all, "waiters", &verdict);
         }
     }
     printf("waiters: %llu runs, %llu violations\n", (unsigned long long)all.runs,

@@ -50,25 +50,33 @@ void world_table_free(world_table *table)
     free(table);
 }
 
-static int32_t table_add(world_table *table, const world_action *from)
+/* Called with the lock held. */
+static void table_append(world_table *table, const world_action *from)
 {
-    pthread_mutex_lock(&table->lock);
     if (table->count == WORLD_ACTIONS) {
         fprintf(stderr, "test: more than %d actions\n", WORLD_ACTIONS);
         abort();
     }
-    int32_t number = table->count++;
-    world_action *action = &table->items[number];
+    world_action *action = &table->items[table->count++];
     *action = *from;
     action->returned = SIZE_MAX;
-    if (from->kind == WORLD_PUT) {
+    if (from->kind == WORLD_PUT || from->kind == WORLD_LOG_APPEND) {
         action->data = media_alloc(from->length);
         if (from->length) {
             memcpy(action->data, from->data, from->length);
         }
     }
+}
+
+int32_t world_table_add(world_table *table, const world_action *actions, size_t count)
+{
+    pthread_mutex_lock(&table->lock);
+    int32_t first = table->count;
+    for (size_t i = 0; i < count; i++) {
+        table_append(table, &actions[i]);
+    }
     pthread_mutex_unlock(&table->lock);
-    return number;
+    return first;
 }
 
 /* --------------------------------------------------------------------------------------------- >>test_world */
@@ -111,10 +119,12 @@ void world_init(test_world *world, const world_shape *shape, world_table *table,
     for (int i = 0; i < WORLD_CHUNKS; i++) {
         world->chunks[i] = WORLD_ABSENT;
     }
+    log_world_init(world);
 }
 
 void world_free(test_world *world)
 {
+    log_world_free(world);
     media_crash_free(&world->crash);
     media_trace_free(&world->trace);
     if (world->on_ram) {
@@ -143,6 +153,7 @@ int world_format(test_world *world, uint64_t seed)
 int world_mount(test_world *world)
 {
     memset(world->writers, 0, sizeof world->writers);
+    log_world_forget(world);
     world->volume = NULL;
     int status = ckb_mount(&world->medium, &world->shape.config, world->volume_memory, world->volume_bytes,
                            &world->volume, &world->fault_seen);
@@ -175,7 +186,7 @@ ckb_chunk_id world_chunk_id(const test_world *world, uint32_t slot)
 
 static int32_t action_begin(test_world *world, const world_action *action)
 {
-    int32_t number = table_add(world->table, action);
+    int32_t number = world_table_add(world->table, action, 1);
     media_crash_note(&world->crash, NOTE_BEGIN, (uint64_t)number, 0);
     return number;
 }
@@ -201,10 +212,14 @@ static int commit_return(test_world *world, size_t begin, int64_t scope, int sta
 
 int world_unmount(test_world *world)
 {
+    int32_t log_commits[LOG_SLOTS];
     size_t begin = commit_begin(world);
+    log_unmount_begin(world, log_commits);
     int status = commit_return(world, begin, COMMIT_ALL, ckb_unmount(world->volume));
+    log_unmount_end(world, log_commits, status);
     world->volume = NULL;
     memset(world->writers, 0, sizeof world->writers);
+    log_world_forget(world);
     return status;
 }
 
@@ -361,6 +376,7 @@ void oracle_init(test_oracle *oracle, const world_table *table)
     oracle->table = table;
     oracle->returned_count = 0;
     oracle->promises = 0;
+    oracle->begun = 0;
     for (int i = 0; i < WORLD_CHUNKS; i++) {
         oracle->chunks[i].count = 1;
         oracle->chunks[i].value[0] = WORLD_ABSENT;
@@ -369,6 +385,7 @@ void oracle_init(test_oracle *oracle, const world_table *table)
         oracle->containers[i].count = 1;
         oracle->containers[i].value[0] = CKB_CONTAINER_NONE;
     }
+    log_oracle_init(oracle);
 }
 
 static bool is_chunk_action(const world_action *action)
@@ -479,11 +496,14 @@ void oracle_note(test_oracle *oracle, const media_event *event)
         return;
     }
     if (event->note == NOTE_BEGIN) {
+        oracle->begun = (int32_t)event->first + 1;
         oracle_begin(oracle, (int32_t)event->first);
     } else if (event->note == NOTE_RETURN) {
         oracle_return(oracle, (int32_t)event->first, event->second);
     } else if (event->note == NOTE_COMMIT_WRITER) {
         oracle_commit(oracle, event->first, event->second);
+    } else {
+        log_oracle_note(oracle, event);
     }
 }
 
@@ -498,18 +518,25 @@ void oracle_rebase(test_oracle *oracle, const observation *seen)
         oracle->containers[i].count = 1;
         oracle->containers[i].value[0] = seen->containers[i];
     }
+    log_oracle_rebase(oracle, seen);
 }
 
 void world_observe_newest(const test_world *world, observation *seen)
 {
     memcpy(seen->chunks, world->chunks, sizeof seen->chunks);
     memcpy(seen->containers, world->containers, sizeof seen->containers);
+    for (uint32_t slot = 0; slot < LOG_SLOTS; slot++) {
+        log_content_copy(&seen->logs[slot], &world->logs.newest[slot]);
+    }
 }
 
 void world_take(test_world *world, const observation *seen)
 {
     memcpy(world->chunks, seen->chunks, sizeof seen->chunks);
     memcpy(world->containers, seen->containers, sizeof seen->containers);
+    for (uint32_t slot = 0; slot < LOG_SLOTS; slot++) {
+        log_content_copy(&world->logs.newest[slot], &seen->logs[slot]);
+    }
 }
 
 void world_compact(test_world *world, observation *seen)
@@ -759,19 +786,25 @@ static int take_finding(void *context, const ckb_finding *finding)
 static void check_check(comparison *now)
 {
     ckb_check_report report;
-    uint64_t chunks = 0, bytes = 0;
+    uint64_t chunks = 0, bytes = 0, entries, entry_bytes;
     int status = ckb_check(now->world->volume, now->world->reader, take_finding, now->verdict, &report);
     for (int i = 0; i < WORLD_CONTAINERS; i++) {
         chunks += now->live_chunks[i];
         bytes += now->live_bytes[i];
     }
-    if (status != CKB_OK || report.damage != 0 || report.chunks_bad != 0) {
-        verdict_set(now->verdict, "check says %s, damage %llu, %llu bad chunks", ckb_status_text(status),
-                    (unsigned long long)report.damage, (unsigned long long)report.chunks_bad);
+    log_sums(now->world, now->seen, &entries, &entry_bytes);
+    if (status != CKB_OK || report.damage != 0 || report.chunks_bad != 0 || report.entries_bad != 0) {
+        verdict_set(now->verdict, "check says %s, damage %llu, %llu bad chunks, %llu bad entries",
+                    ckb_status_text(status), (unsigned long long)report.damage,
+                    (unsigned long long)report.chunks_bad, (unsigned long long)report.entries_bad);
     } else if (report.chunks != chunks || report.bytes != bytes) {
         verdict_set(now->verdict, "check verified %llu chunks and %llu bytes of %llu and %llu",
                     (unsigned long long)report.chunks, (unsigned long long)report.bytes,
                     (unsigned long long)chunks, (unsigned long long)bytes);
+    } else if (report.entries != entries || report.entry_bytes != entry_bytes) {
+        verdict_set(now->verdict, "check verified %llu entries and %llu bytes of %llu and %llu",
+                    (unsigned long long)report.entries, (unsigned long long)report.entry_bytes,
+                    (unsigned long long)entries, (unsigned long long)entry_bytes);
     }
 }
 
@@ -789,6 +822,7 @@ bool world_check(test_world *world, const test_oracle *oracle, observation *seen
             check_chunk(&now, slot);
         }
     }
+    log_check(world, oracle, seen, verdict);
     if (verdict_good(verdict)) {
         check_chunk_walk(&now);
         check_container_walk(&now);
@@ -815,10 +849,9 @@ void world_payload_fill(test_world *world, media_random *random, world_payload k
     }
 }
 
-size_t world_payload_length(const test_world *world, media_random *random)
+size_t world_payload_length(const test_world *world, media_random *random, uint64_t most)
 {
     uint64_t unit = world->shape.geometry.write_unit;
-    uint64_t most = world->max_chunk;
     uint64_t length;
     switch (media_random_below(random, 16)) {
     case 0:
@@ -888,7 +921,7 @@ int world_random_put(test_world *world, media_random *random, uint32_t writer, u
      * and through them. The same in every run of a seed. */
     uint8_t *memory = media_alloc_aligned((size_t)world->max_chunk + 16);
     uint8_t *data = memory + (media_random_below(random, 2) ? 0 : 8);
-    size_t length = world_payload_length(world, random);
+    size_t length = world_payload_length(world, random, world->max_chunk);
     unsigned flags = media_random_below(random, 4) == 0 ? CKB_DURABLE : 0;
     flags |= media_random_below(random, 4) != 0 ? CKB_OVERWRITE : 0;
     int32_t old = world->chunks[slot];
@@ -991,6 +1024,15 @@ void world_remount(test_world *world, uint32_t writers, world_verdict *verdict)
 /* One step of the workload by a single thread. */
 void world_random_step(test_world *world, media_random *random, uint32_t writers, world_verdict *verdict)
 {
+    uint64_t part = world->logs.count > 0 ? media_random_below(random, 100) : 100;
+    if (part < 86) {
+        log_random_step(world, random, (uint32_t)media_random_below(random, world->logs.count), verdict);
+        return;
+    }
+    if (part < 88) {
+        world_remount(world, writers, verdict);
+        return;
+    }
     uint32_t writer = (uint32_t)media_random_below(random, writers);
     uint64_t dice = media_random_below(random, 1000);
     if (dice < 640) {

@@ -1,13 +1,13 @@
 /* A volume under test together with what is known about it.
  *
- * A world is a stack of test media, a mounted volume and a table of actions. Everything that a test does to
+ * A world is a stack of test media, a mounted volume with chunks and perhaps logs, and a table of actions. Everything that a test does to
  * the volume goes through world_ functions, which write notes into the log of the crash medium: an action
  * begins, an action returned, a commit begins, a commit returned. An oracle reads these notes up to any
- * step and then knows, for every chunk and container, which states a power cut at that step may leave. */
+ * step and then knows, for every chunk, container and log, which states a power cut at that step may leave. */
 #ifndef CKB_TESTS_WORKLOAD_H
 #define CKB_TESTS_WORKLOAD_H
 
-#include "media.h"
+#include "log_world.h"
 
 enum {
     WORLD_CONTAINERS = 48,       /* slots for containers */
@@ -22,14 +22,29 @@ enum {
 #define WORLD_ABSENT (-1)
 #define WORLD_GONE (-2) /* deleted */
 
-typedef enum world_kind { WORLD_PUT, WORLD_DELETE, WORLD_CREATE, WORLD_CLOSE, WORLD_DROP } world_kind;
+typedef enum world_kind {
+    WORLD_PUT,
+    WORLD_DELETE,
+    WORLD_CREATE,
+    WORLD_CLOSE,
+    WORLD_DROP,
+    WORLD_LOG_CREATE,
+    WORLD_LOG_DELETE,
+    WORLD_LOG_APPEND,
+    WORLD_LOG_COMMIT,
+    WORLD_LOG_TRUNCATE,
+    WORLD_LOG_PURGE,
+    WORLD_LOG_RESET
+} world_kind;
 
 typedef struct world_action {
     world_kind kind;
-    uint32_t slot; /* of the chunk or container */
+    uint32_t slot; /* of the chunk, container or log */
     uint32_t writer;
-    bool durable;  /* durable on return */
-    uint8_t *data; /* payload of a put; owned */
+    bool durable;   /* durable on return */
+    bool idle;      /* log: it changed nothing, and never would have */
+    uint64_t index; /* log: of the entry, 0 when that is not known; else the argument of the call */
+    uint8_t *data;  /* payload of a put or an append; owned */
     size_t length;
     size_t returned; /* number of the note that says so */
 } world_action;
@@ -47,6 +62,8 @@ typedef struct world_shape {
     ckb_writer_config writer;
     size_t reader_bytes;
     uint64_t container_base; /* id of container slot 0 */
+    uint32_t logs;           /* so many log slots are used */
+    ckb_log_config log;
 } world_shape;
 
 typedef struct test_world {
@@ -69,24 +86,16 @@ typedef struct test_world {
     uint8_t *buffer; /* for payloads that are read back */
     size_t buffer_bytes;
     uint64_t max_chunk;
+    log_world logs;
     ckb_fault fault_seen;
     uint64_t refused_writes;  /* CKB_NOSPACE */
     uint64_t refused_deletes; /* when even the reserve was full */
 } test_world;
 
-/* The first thing that went wrong, as one line; empty while all is well. */
-typedef struct world_verdict {
-    char text[512];
-} world_verdict;
-
-void verdict_set(world_verdict *verdict, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static inline bool verdict_good(const world_verdict *verdict)
-{
-    return verdict->text[0] == 0;
-}
-
 world_table *world_table_new(void);
 void world_table_free(world_table *table);
+/* Adds actions under successive numbers and returns the first; payloads are copied. */
+int32_t world_table_add(world_table *table, const world_action *actions, size_t count);
 /* Forgets the actions from `count` on. */
 void world_table_cut(world_table *table, int32_t count);
 
@@ -140,6 +149,8 @@ typedef struct test_oracle {
     oracle_target containers[WORLD_CONTAINERS]; /* values are ckb_container_state */
     int32_t returned[WORLD_ACTIONS];            /* actions that returned and are not durable */
     int32_t returned_count;
+    log_target logs[LOG_SLOTS];
+    int32_t begun;     /* number behind the last action that began */
     uint64_t promises; /* rises whenever something became durable */
 } test_oracle;
 
@@ -147,6 +158,7 @@ typedef struct test_oracle {
 typedef struct observation {
     int32_t chunks[WORLD_CHUNKS];
     int32_t containers[WORLD_CONTAINERS];
+    log_content logs[LOG_SLOTS];
 } observation;
 
 void oracle_init(test_oracle *oracle, const world_table *table);
@@ -157,11 +169,12 @@ void oracle_rebase(test_oracle *oracle, const observation *seen);
 /* The newest state of a world for the durable truth, after everything became durable. */
 void world_observe_newest(const test_world *world, observation *seen);
 void world_take(test_world *world, const observation *seen);
-/* Starts a new history: keeps only the actions that made what was seen, renumbers `seen`, empties the log. */
+/* Starts a new history: keeps only the actions that made what was seen, renumbers `seen`, empties the log of
+ * the crash medium. For worlds without logs. */
 void world_compact(test_world *world, observation *seen);
 
-/* Holds the mounted volume against the oracle: containers, every chunk byte for byte, the walks, the sums
- * and ckb_check. Fills `seen`. */
+/* Holds the mounted volume against the oracle: containers, every chunk and every log entry byte for byte, the
+ * walks, the sums and ckb_check. Fills `seen`. Logs stay open. */
 bool world_check(test_world *world, const test_oracle *oracle, observation *seen, world_verdict *verdict);
 
 /* ------------------------------------------------------------------------------------------ >>payloads */
@@ -176,8 +189,8 @@ typedef enum world_payload {
 
 void world_payload_fill(test_world *world, media_random *random, world_payload kind, uint8_t *data,
                         size_t length);
-/* Mostly small; now and then empty, at a unit, or the largest. */
-size_t world_payload_length(const test_world *world, media_random *random);
+/* Mostly small; now and then empty, at a unit, or the largest, which is `most`. */
+size_t world_payload_length(const test_world *world, media_random *random, uint64_t most);
 
 /* -------------------------------------------------------------------------------------------- >>random */
 
@@ -202,7 +215,7 @@ void world_make_room(test_world *world, media_random *random, world_verdict *ver
 void world_reopen_writer(test_world *world, uint32_t writer, world_verdict *verdict);
 void world_open_writers(test_world *world, uint32_t count, world_verdict *verdict);
 void world_remount(test_world *world, uint32_t writers, world_verdict *verdict);
-/* Any of the above, a commit or a sync. */
+/* Any of the above, a commit or a sync; or a step of a log. */
 void world_random_step(test_world *world, media_random *random, uint32_t writers, world_verdict *verdict);
 
 #endif

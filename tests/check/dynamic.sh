@@ -18,7 +18,7 @@ part_sanitize() {
 part_race_plain() {
     quiet make -s BUILD="$BUILD" "$BUILD/tests/race"
     "$BUILD/tests/race" "${RACE_PLAIN_SECONDS:-6}" >"$work/race"
-    say "$(sed 's/^race: //' "$work/race")"
+    say "$(sed 's/^race: //' "$work/race" | paste -sd '; ')"
 }
 
 # Without address randomisation: gcc's detector does not know all layouts of newer kernels.
@@ -32,7 +32,7 @@ part_race() {
         cat "$work/race"
         return 1
     }
-    say "$(sed 's/^race: //' "$work/race")"
+    say "$(sed 's/^race: //' "$work/race" | paste -sd '; ')"
 }
 
 # For each workload. Long runs: KILL_ROUNDS=200 DEVICE_KILLS=100 (on each of two sector sizes).
