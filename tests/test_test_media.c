@@ -459,7 +459,7 @@ Test(test_media, crash_log_survives_a_file)
 
 static void arm(stack *all, unsigned kinds, uint64_t at, bool forever, media_fault_effect effect, int status)
 {
-    media_fault_rule rule = {kinds, at, forever, effect, status, NULL, NULL};
+    media_fault_rule rule = {kinds, 0, at, forever, effect, status, NULL, NULL};
     media_fault_arm(&all->fault, &rule);
 }
 
