@@ -2017,7 +2017,6 @@ typedef struct ckbi_log_slot {
     uint64_t first_epoch;          /* its segments of a lower epoch are void */
     uint64_t next;                 /* index of the next entry; not kept up while it is open */
     uint64_t place;                /* of its newest segment */
-    uint64_t newest_epoch;         /* of the last segment it ever had, as far as there are traces of it */
     uint32_t newest;               /* segment, or CKB_NO_SEGMENT */
     uint32_t serial;               /* 0: there is no log here */
     uint32_t lost_segment;         /* may have held newer entries, or CKB_NO_SEGMENT */
@@ -3727,7 +3726,6 @@ static CKBI_UNUSED int ckbi_mount_log_first(ckbi_mounting *m, const ckbi_fact *f
         return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, m->volume->journal.segment, 0, 0, fact->a);
     slot->first = fact->b;
     slot->first_epoch = fact->c;
-    slot->newest_epoch = ckbi_max(slot->first_epoch, 1) - 1;
     return CKB_OK;
 }
 
@@ -4440,14 +4438,14 @@ static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, ckbi_chain *c)
         scan->needed = ckbi_min(scan->durable, behind - 1);
         if (!ckbi_extent_is_known(s))
             status = ckbi_mount_log_end(m, c->segments[i], scan);
-        else
-            c->durable = ckbi_max(c->durable, s->first - 1); /* segments are made durable in their order */
+        if (s->extent != 0) /* segments are made durable in their order */
+            scan->durable = ckbi_max(scan->durable, s->first - 1);
         if (scan->lost && i + 1 == c->count)
             c->slot->lost_segment = c->segments[i];
         s->live = s->end;
         behind = s->first;
     }
-    c->durable = ckbi_max(c->durable, scan->durable);
+    c->durable = scan->durable;
     return status;
 }
 
@@ -4479,9 +4477,10 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
     const ckbi_segment *b = n > 0 ? &v->segments[before] : NULL;
     s->previous = before;
     if (b && start->segment == before && start->epoch == b->epoch) {
-        if (b->end < start->end && !ckbi_extent_is_known(b))
-            return false;
-        return true;
+        /* Where only the end of its last batch is missing, all its entries are there. */
+        uint64_t last = 0;
+        return b->end >= start->end || ckbi_extent_is_known(b) ||
+               (ckbi_mount_last_index(m, before, &last) == CKB_OK && last + 1 == s->first);
     }
     if (s->first <= c->slot->first)
         return true; /* what was before it is purged */
@@ -4495,7 +4494,10 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
     uint64_t from = c->slot->first;
     if (b && ckbi_mount_last_index(m, before, &from) == CKB_OK)
         from = ckbi_max(from + 1, c->slot->first);
-    if (c->durable < from)
+    /* A lost header was durable before the segment was used: that is no torn tail. */
+    const ckbi_segment *named = start->segment < v->header.segment_count ? &v->segments[start->segment] : NULL;
+    bool lost = named && named->state == CKBI_SEGMENT_LOST && named->epoch == start->epoch;
+    if (c->durable < from && !lost)
         return false;
     ckbi_entry_damage(v, CKB_TOPIC_LOG_HOLE, segment, 0, start->epoch, from, s->first - 1);
     return true;
@@ -4550,7 +4552,6 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain
     slot->next = slot->first;
     if (status != CKB_OK || c->count == 0)
         return status;
-    slot->newest_epoch = v->segments[c->segments[c->count - 1]].epoch;
     ckbi_mount_log_trim(v, c);
     slot->newest = c->segments[c->count - 1];
     slot->place = c->place;
@@ -5317,6 +5318,15 @@ static CKBI_UNUSED int ckbi_log_take_segment(ckb_log *log, uint64_t room, uint32
     return status;
 }
 
+/* Leaves to the slot what it should know of a log that is closed. The volume's lock is held. */
+static CKBI_UNUSED void ckbi_log_detach(ckb_log *log, int status)
+{
+    log->slot->next = ckbi_log_next_index(log);
+    if (status != CKB_OK) /* what did not become durable went with the buffers */
+        log->slot->next = log->base + log->writer.durable_ticket + 1;
+    log->slot->open = NULL;
+}
+
 /* Makes a segment that was taken the log's newest one. No lock is held. */
 static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
 {
@@ -5336,7 +5346,6 @@ static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
         s->first = start.first;
         s->previous = slot->newest;
         slot->newest = segment;
-        slot->newest_epoch = s->epoch;
         uint32_t at = log->head + log->count++;
         log->segments[at < log->capacity ? at : at - log->capacity] = segment;
         log->rolls++;
@@ -5466,7 +5475,8 @@ static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, 
     if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max)
         return ckbi_summary_room(w->summary_count);
     if (large)
-        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit;
+        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + (w->log ? 0 : ckbi_max_table_bytes(g)) +
+               g->write_unit;
     return CKBI_RECORD_COMMON + (size_t)total;
 }
 
@@ -5476,7 +5486,7 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, true);
     int status = w->error;
-    bool empty = CKBI_HAS_LOG && w->log ? ckbi_log_is_empty(w->log)
+    bool empty = CKBI_HAS_LOG && w->log ? !w->log->batch && ckbi_log_is_empty(w->log)
                                         : w->segment != CKB_NO_SEGMENT &&
                                               w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && empty)
@@ -5634,6 +5644,8 @@ CKBI_CHUNK_DEF int ckb_writer_close(ckb_writer *writer)
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->lock);
     v->writers[w->number] = NULL;
+    if (CKBI_HAS_LOG && w->log)
+        ckbi_log_detach(w->log, status); /* nobody finds its locks any more, before they go */
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_end_turn(w);
@@ -6857,8 +6869,8 @@ static CKBI_UNUSED ckb_log *ckbi_log_layout(const ckb_geometry *g, const ckb_log
 #else
     (void)g;
 #endif
-    if (!log || !arena->next)
-        return NULL;
+    if (!log || arena->used >= SIZE_MAX / 2)
+        return NULL; /* only counted, or the ring or a buffer did not fit */
     ckbi_fill(log, 0, sizeof(*log));
     log->segments = (uint32_t *)ring;
     log->capacity = c->max_segments;
@@ -6993,20 +7005,12 @@ CKBI_LOG_DEF int ckb_log_open(ckb_volume *volume, const char *name, const ckb_lo
 
 CKBI_LOG_DEF int ckb_log_close(ckb_log *log)
 {
-    ckb_volume *v = log->volume;
-    int status = CKB_OK;
-#ifndef CKB_READ_ONLY
-    status = ckb_writer_close(&log->writer);
-#endif
-    CKB_MUTEX_LOCK(&v->lock);
-    log->slot->next = ckbi_log_next_index(log);
-#ifndef CKB_READ_ONLY
-    if (status != CKB_OK) /* what did not become durable went with the buffers */
-        log->slot->next = log->base + log->writer.durable_ticket + 1;
-#endif
+#ifdef CKB_READ_ONLY
     log->slot->open = NULL;
-    CKB_MUTEX_UNLOCK(&v->lock);
-    return status;
+    return CKB_OK;
+#else
+    return ckb_writer_close(&log->writer);
+#endif
 }
 
 /* ---- state */
@@ -7105,6 +7109,16 @@ static CKBI_UNUSED ckbi_fact ckbi_log_first_fact(const ckbi_log_slot *slot, uint
     return fact;
 }
 
+/* All segments that are handed out from now on have this epoch or a higher one: they are prepared and taken in
+ * the order of their epochs. The long lock is held. */
+static CKBI_UNUSED uint64_t ckbi_log_epoch(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    uint64_t epoch = v->pool_count > 0 ? v->segments[v->pool[0]].epoch : v->next_epoch;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return epoch;
+}
+
 /* Enters a new log into the journal and then into the table. */
 static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const char *name, uint64_t first)
 {
@@ -7119,7 +7133,8 @@ static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const 
     v->facts[0].a = serial;
     v->facts[0].b = ckbi_get64((const uint8_t *)fresh.name);
     v->facts[0].c = ckbi_get64((const uint8_t *)fresh.name + 8);
-    v->facts[1] = ckbi_log_first_fact(&fresh, first, 0);
+    fresh.first_epoch = ckbi_log_epoch(v); /* what was lost before is not its */
+    v->facts[1] = ckbi_log_first_fact(&fresh, first, fresh.first_epoch);
     int status = ckbi_journal_append(v, 2);
     if (status != CKB_OK)
         return status;
@@ -7534,9 +7549,8 @@ CKBI_LOG_DEF int ckb_log_truncate(ckb_log *log, uint64_t last_kept)
 /* Makes the first index so, in the journal and then here; a reset drops all there is. The long lock is held. */
 static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, bool reset)
 {
-    /* Segments are taken in the order of their epochs: all that come later are above the newest one. */
-    uint64_t first_epoch = reset ? log->slot->newest_epoch + 1 : log->slot->first_epoch;
     ckb_volume *v = log->volume;
+    uint64_t first_epoch = reset ? ckbi_log_epoch(v) : log->slot->first_epoch;
     v->facts[0] = ckbi_log_first_fact(log->slot, first, first_epoch);
     int status = ckbi_journal_append(v, 1);
     if (status != CKB_OK)
