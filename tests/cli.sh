@@ -375,7 +375,8 @@ run 4 dump --data damaged events
 run 4 dump --data --salvage damaged events
 check "entries on both sides" equal "$(sed -n '1p;$p' out | tr '\n' ';')" "entry number 501;entry number 1000;"
 run 4 check damaged
-check "check names segment and log" grep -q "segment ${place%:*}\b.*: log events" out
+check "check names the segment" grep -q "^segment ${place%:*}: in use under epoch [0-9]*, its header is missing" out
+check "check names the log and what it lost" grep -qE '^entries [0-9]+ to [0-9]+ are lost: .*: log events$' out
 rm -r damaged
 cp -r logs damaged
 rm "$(printf 'damaged/segment-%08d' "${place%:*}")"
