@@ -8485,9 +8485,9 @@ static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk
 
 /* Why a log's segment was set aside at mount, by its START: another one counts in its place, or the journal
  * does not know the log. */
-static CKBI_UNUSED void ckbi_check_aside(ckbi_checking *k, uint32_t segment, const uint8_t *start)
+static CKBI_UNUSED void ckbi_check_aside(ckbi_checking *k, uint32_t segment, uint32_t other,
+                                         const uint8_t *start)
 {
-    uint32_t other = k->volume->segments[segment].previous;
     if (other != 0)
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_LOG_DOUBLE, segment, 0, ckbi_get64(start + 32), other);
     else
@@ -8506,8 +8506,12 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
     uint32_t named = ckbi_get32(h + 40);
     uint64_t named_epoch = ckbi_get64(h + 48), first = ckbi_get64(h + 56), from;
     k->entry_expected = first;
-    if (CKBI_LOAD(&v->segments[segment].log) == CKBI_LOG_UNKNOWN) {
-        ckbi_check_aside(k, segment, h);
+    CKB_MUTEX_LOCK(&v->lock);
+    bool aside = v->segments[segment].log == CKBI_LOG_UNKNOWN;
+    uint32_t other = v->segments[segment].previous;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (aside) {
+        ckbi_check_aside(k, segment, other, h);
         return;
     }
     if (!ckbi_check_log(k, segment, first - 1, &from))
