@@ -4384,7 +4384,7 @@ static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ck
         scan->whole = true;
         return ckbi_mount_entries(m, segment, scan);
     }
-    scan->lost = v->segments[segment].summary < told;
+    scan->lost = v->segments[segment].summary < told || (v->walk.whole && scan->expected == 0);
     if (status == CKB_OK && v->walk.dropped > 0) {
         v->dropped_bytes += v->walk.dropped;
         v->dropped_tails++;
@@ -7305,7 +7305,10 @@ static CKBI_UNUSED int ckbi_log_put_all(ckb_log *log, const ckb_entry_data *entr
         status = ckbi_writer_room(w, total, large, false);
         w->promised = 0;
         if (status == CKB_OK) {
-            status = ckbi_put_entry(w, &entries[i], large);
+            /* A reset that had the turn may have gone near the last index. */
+            status = i > 0 || count <= UINT64_MAX - ckbi_log_next_index(log)
+                         ? ckbi_put_entry(w, &entries[i], large)
+                         : CKB_TOOBIG;
             if (large)
                 ckbi_writer_end_turn(w);
         }
