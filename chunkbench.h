@@ -7774,7 +7774,8 @@ static CKBI_UNUSED bool ckbi_cursor_locate(ckb_log_cursor *c)
 static CKBI_UNUSED int ckbi_cursor_find(ckb_log_cursor *c)
 {
     const ckbi_record *r = &c->walk.record;
-    bool look = c->segment == CKB_NO_SEGMENT || c->jump;
+    /* What follows the last entry of a segment may have been purged with it, and be somebody else's by now. */
+    bool look = c->segment == CKB_NO_SEGMENT || c->jump || c->next >= c->behind;
     c->jump = false;
     if (look && !ckbi_cursor_locate(c)) {
         c->lost_until = c->behind;
@@ -8522,6 +8523,9 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
     CKB_MUTEX_LOCK(&v->lock);
     uint32_t before = v->segments[segment].previous;
     bool linked = before == named && before != CKB_NO_SEGMENT && v->segments[before].epoch == named_epoch;
+    /* A purge may have come since. */
+    const ckbi_log_slot *slot = ckbi_log_by_serial(v, v->segments[segment].log);
+    linked = linked || !slot || first <= slot->first;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (linked) {
         k->finding->log[0] = 0;
