@@ -414,9 +414,13 @@ typedef struct ckb_config {
     uint32_t max_containers;   /* 0: 16 */
     uint32_t max_logs;         /* 0: 4 */
     uint32_t max_writers;      /* open at the same time; 0: 4 */
-    uint32_t reserve_segments; /* kept back from chunk writes so that deletes work when full; 0: 1 */
+    uint32_t reserve_segments; /* kept back from writes so that deletes and compaction work when full; 0: 2,
+                                  or 1 of less than 12 segments */
     uint32_t prepare_ahead;    /* segments that ckb_maintain keeps ready for writing; 0: 2 */
+    uint32_t free_segments;    /* ckb_maintain compacts while fewer are free; 0: a sixteenth of all, at least
+                                  reserve_segments + prepare_ahead + 1 */
     size_t io_buffer_bytes;    /* for mount and the journal; 0: 64 KiB, or less for small segments */
+    bool no_compaction;        /* and no memory for it: only segments in which nothing counts are freed */
     bool read_only;            /* nothing is written to the medium */
     bool salvage;              /* read_only, and what cannot be proven current is readable too */
 } ckb_config;
@@ -500,10 +504,14 @@ typedef struct ckb_stat {
     bool clean; /* the last unmount was clean */
     uint32_t segments_free, segments_prepared, segments_open, segments_full, segments_retired, segments_lost;
     uint32_t segments_journal;
-    uint64_t live_bytes; /* records that count, headers included */
-    uint64_t dead_bytes; /* overwritten, deleted, padding */
-    uint64_t free_bytes;
+    /* These four make up all segments. */
+    uint64_t live_bytes;                 /* records that count, headers and entries in summaries included */
+    uint64_t dead_bytes;                 /* overwritten, deleted, padding */
+    uint64_t free_bytes;                 /* free segments, and the rest of those that are not full */
+    uint64_t reserved_bytes;             /* segments of the journal, retired and lost ones */
+    uint64_t compacted_bytes;            /* records that compaction moved since mount */
     uint64_t index_used, index_capacity; /* chunks, deleted ones that are remembered included */
+    uint64_t index_deleted;              /* those */
     uint32_t containers, container_capacity;
     uint32_t logs, log_capacity;
     uint32_t writers;
@@ -1912,6 +1920,7 @@ CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
 #define CKBI_SUMMARY_ENTRY_BYTES 28u
 #define CKBI_SLOTS 8u              /* chunks of one block that lie side by side in the index */
 #define CKBI_DIRTY_MAX 16u         /* full segments of a writer that wait for their sync */
+#define CKBI_ROOMS_MAX 16u         /* times that one append makes room, which others may take */
 #define CKBI_REFUSED_MAX 4096u     /* erases that may answer NOSPACE before a medium counts as full */
 #define CKBI_FACTS_MAX 8u          /* facts in one journal append */
 #define CKBI_SNAPSHOT_FACTS 3u     /* of a snapshot, beside those about segments, containers and logs */
@@ -1950,6 +1959,7 @@ enum {
 
 #define CKBI_STREAM_CHUNKS 1u
 #define CKBI_STREAM_LOG 2u
+#define CKBI_STREAM_COMPACTED 4u    /* chunks, moved there by compaction */
 #define CKBI_LOG_UNKNOWN UINT32_MAX /* serial: a log's segment, and nobody knows whose */
 
 /* Journal facts. */
@@ -1994,9 +2004,13 @@ typedef struct ckbi_segment {
     uint32_t end;      /* units: where its records end */
     uint32_t summary;  /* units: its last summary, or a log's last entry; 0 for none */
     uint32_t live;     /* units: records that count; all of a log's segment, or nothing */
+    uint32_t records;  /* units: chunk records, whether they count or not; not kept up while it is open */
+    uint32_t deletes;  /* units: those that count and are deletes */
     uint32_t owner;    /* 1 + number of the writer that has it open, 0 for none */
     uint8_t state;
     uint8_t extent; /* CKBI_EXTENT_: what is durably known of `end` and `summary`, 0 for nothing */
+    bool compacted; /* written by compaction: what is not records in it is no gain */
+    bool unmovable; /* compaction met damage in it, and leaves it alone */
 } ckbi_segment;
 
 typedef struct ckbi_container {
@@ -2028,8 +2042,8 @@ typedef struct ckbi_slot {
     uint32_t serial;
     uint32_t chunk;
     uint32_t segment;
-    uint32_t offset;  /* units */
-    uint32_t length;  /* payload bytes */
+    uint32_t offset; /* units; 0: of a delete that compaction let go, and length is the epoch of its segment */
+    uint32_t length; /* payload bytes; of a delete the epoch clock: segments older than it may hold the chunk */
     uint32_t version; /* 0: empty; CKBI_TOMBSTONE set: deleted */
 } ckbi_slot;
 
@@ -2159,6 +2173,7 @@ struct ckb_volume {
 
     CKB_MUTEX lock;      /* segments, containers, pool, writers; held briefly */
     CKB_MUTEX long_lock; /* journal and everything that prepares or frees segments; held during I/O */
+    CKB_MUTEX tidy_lock; /* compaction; taken before all others */
     uint32_t failed;
 
     ckbi_segment *segments;
@@ -2176,11 +2191,13 @@ struct ckb_volume {
     ckbi_index index;
     uint32_t supersede_clock; /* counts segments that died */
 
-    struct ckb_writer **writers; /* of chunks, then of logs */
+    struct ckb_writer **writers; /* of chunks, then of logs, then that of compaction */
     uint32_t writer_places;
+    struct ckbi_compactor *compactor; /* null: there is none */
 
     uint64_t next_epoch;
-    uint64_t mount_epoch;   /* next_epoch as the journal had it at mount */
+    uint64_t mount_epoch; /* next_epoch as the journal had it at mount */
+    uint32_t epoch_clock; /* what next_epoch was when a segment was prepared last, for those without its lock */
     uint64_t durable_epoch; /* segments of a lower epoch were durable at a clean unmount */
     ckbi_journal journal;
     ckbi_journal snapshot;  /* while the journal switches: the side that will take over */
@@ -2189,7 +2206,12 @@ struct ckb_volume {
     bool unsettled;         /* what the mount found was perhaps never synced */
     bool clean;             /* as it was found */
     bool sweep_needed;
-    uint32_t sweep_partition, sweep_slot, sweep_serial;
+    uint32_t sweep_partition, sweep_slot;
+    bool keep_deletes;    /* a segment turned up that may hold anything: no delete is let go */
+    uint32_t victim;      /* compaction moves its records: nobody frees it, or CKB_NO_SEGMENT */
+    uint64_t let_go;      /* deletes whose records compaction let go; their slots are swept */
+    bool sweep_pays;      /* and some of their segments were freed since */
+    uint64_t moved_bytes; /* by compaction since mount */
 
     uint8_t *io_buffer;
     size_t io_bytes;
@@ -3309,15 +3331,6 @@ static CKBI_UNUSED ckbi_fact ckbi_segment_fact(uint32_t segment, uint64_t epoch,
     return fact;
 }
 
-/* A record stops to count. When it was the last of a segment that takes no more, the segment is dead:
- * it may be freed as soon as all that superseded its records is durable. */
-static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, uint32_t segment, uint32_t units)
-{
-    ckbi_segment *s = &v->segments[segment];
-    if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKBI_SEGMENT_PARKED)
-        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
-}
-
 /* The next free segment in turn, so that wear spreads; CKB_NO_SEGMENT when there is none. */
 static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
 {
@@ -3399,8 +3412,10 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         CKB_MUTEX_LOCK(&v->lock);
         ckbi_segment *s = &v->segments[segment];
         CKBI_STORE(&s->epoch, epoch);
-        s->end = s->summary = s->live = s->died_at = s->owner = s->log = 0;
+        CKBI_STORE(&v->epoch_clock, (uint32_t)v->next_epoch);
+        s->end = s->summary = s->live = s->records = s->deletes = s->died_at = s->owner = s->log = 0;
         s->extent = 0;
+        s->compacted = s->unmovable = false;
         CKBI_STORE(&s->state, CKBI_SEGMENT_PREPARED);
         v->free_count--;
         v->pool[v->pool_count++] = segment;
@@ -3422,6 +3437,12 @@ static CKBI_UNUSED void ckbi_segment_set_free(ckb_volume *v, uint32_t segment)
     v->free_count++;
 }
 
+/* Takes it no more, and is it known to the end? A full one that is not still waits for its writer's sync. */
+static CKBI_UNUSED bool ckbi_segment_is_settled(const ckbi_segment *s)
+{
+    return s->state == CKBI_SEGMENT_PARKED || (s->state == CKBI_SEGMENT_FULL && s->extent == CKBI_EXTENT_FULL);
+}
+
 /* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
 static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
 {
@@ -3438,10 +3459,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
         ckbi_logs_trim(v);
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && count < CKBI_FACTS_MAX; i++) {
         const ckbi_segment *s = &v->segments[i];
-        /* A full segment without a known extent still waits for its writer's sync. */
-        bool settled =
-            s->state == CKBI_SEGMENT_PARKED || (s->state == CKBI_SEGMENT_FULL && s->extent == CKBI_EXTENT_FULL);
-        if (!settled || CKBI_LOAD(&s->live) != 0)
+        if (!ckbi_segment_is_settled(s) || CKBI_LOAD(&s->live) != 0 || i == v->victim)
             continue;
         uint32_t died_at = CKBI_LOAD(&s->died_at);
         if (died_at != 0 && ckbi_writers_are_past(v, died_at))
@@ -3454,9 +3472,9 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         ckbi_segment_set_free(v, facts[i].a);
-    }
+    v->sweep_pays = v->let_go > 0;
     CKB_MUTEX_UNLOCK(&v->lock);
     *freed = count;
     return CKB_OK;
@@ -3499,11 +3517,11 @@ static CKBI_UNUSED int ckbi_resume(ckb_volume *v, uint32_t segment)
     return status;
 }
 
-static CKBI_UNUSED bool ckbi_pool_pop(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
+/* Takes a prepared segment, unless it is one of the last ones that are to be kept. */
+static CKBI_UNUSED bool ckbi_pool_pop(ckb_volume *v, uint32_t keep, uint32_t *segment)
 {
     CKB_MUTEX_LOCK(&v->lock);
-    bool taken =
-        v->pool_count > 0 && (may_use_reserve || v->pool_count + v->free_count > v->config.reserve_segments);
+    bool taken = v->pool_count > 0 && v->pool_count + v->free_count > keep;
     if (taken) {
         *segment = v->pool[0];
         ckbi_move(v->pool, v->pool + 1, (size_t)--v->pool_count * sizeof(v->pool[0]));
@@ -3523,30 +3541,28 @@ static CKBI_UNUSED uint32_t ckbi_spare_segments(ckb_volume *v)
 }
 
 /* A segment that nobody used: a prepared one, or one prepared here. The long lock is held. */
-static CKBI_UNUSED int ckbi_segment_fresh(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
+static CKBI_UNUSED int ckbi_segment_fresh(ckb_volume *v, uint32_t keep, uint32_t *segment)
 {
-    uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
     uint32_t freed = 0;
-    int status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v, &freed) : CKB_OK;
-    while (status == CKB_OK && !ckbi_pool_pop(v, may_use_reserve, segment))
-        status = ckbi_spare_segments(v) <= reserve ? CKB_NOSPACE : ckbi_prepare(v);
+    int status = ckbi_spare_segments(v) <= keep ? ckbi_reclaim(v, &freed) : CKB_OK;
+    while (status == CKB_OK && !ckbi_pool_pop(v, keep, segment))
+        status = ckbi_spare_segments(v) <= keep ? CKB_NOSPACE : ckbi_prepare(v);
     return status;
 }
 
 /* A segment for a writer of chunks: a parked one with that much room, or a fresh one. No lock is held. */
-static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, bool may_use_reserve, uint32_t *segment)
+static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, uint32_t keep, bool may_resume,
+                                         uint32_t *segment)
 {
-    uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
     CKB_MUTEX_LOCK(&v->lock);
     /* When the reserve is in use, what is parked may be a part of it. */
-    bool parked = v->parked_count > 0 && v->pool_count + v->free_count >= reserve;
+    bool parked = may_resume && v->parked_count > 0 && v->pool_count + v->free_count >= keep;
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (!parked && ckbi_pool_pop(v, may_use_reserve, segment))
+    if (!parked && ckbi_pool_pop(v, keep, segment))
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->long_lock);
     *segment = parked ? ckbi_find_parked(v, room) : CKB_NO_SEGMENT;
-    int status =
-        *segment != CKB_NO_SEGMENT ? ckbi_resume(v, *segment) : ckbi_segment_fresh(v, may_use_reserve, segment);
+    int status = *segment != CKB_NO_SEGMENT ? ckbi_resume(v, *segment) : ckbi_segment_fresh(v, keep, segment);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -3642,11 +3658,34 @@ static CKBI_UNUSED ckbi_log_slot *ckbi_log_by_serial(const ckb_volume *v, uint32
     return NULL;
 }
 
-/* Units that a slot's record counts for; the same when it is added and when it is taken away. */
-static CKBI_UNUSED uint32_t ckbi_record_units(uint32_t length, bool tombstone)
+/* Units that the record of a chunk or delete takes, its entry in a summary included. */
+static CKBI_UNUSED uint32_t ckbi_record_units(const ckb_volume *v, uint32_t length, uint32_t version)
 {
-    uint64_t payload = tombstone ? 0 : ckbi_align_up(length, CKBI_UNIT) + ckbi_table_bytes(length);
-    return (uint32_t)((CKBI_RECORD_CHUNK_BYTES + payload) / CKBI_UNIT);
+    uint64_t bytes =
+        CKBI_RECORD_CHUNK_BYTES + (ckbi_has_seal(&v->medium.geometry) ? CKBI_SUMMARY_ENTRY_BYTES : 0);
+    if (!(version & CKBI_TOMBSTONE))
+        bytes += ckbi_align_up(length, CKBI_UNIT) + ckbi_table_bytes(length);
+    return (uint32_t)((bytes + CKBI_UNIT - 1) / CKBI_UNIT);
+}
+
+/* What a slot's record counts for; the same when it is added and when it is taken away. */
+static CKBI_UNUSED uint32_t ckbi_slot_units(const ckb_volume *v, const ckbi_slot *slot)
+{
+    return ckbi_record_units(v, slot->length, slot->version);
+}
+
+/* A record stops to count. When it was the last of a segment that takes no more, the segment is dead:
+ * it may be freed as soon as all that superseded its records is durable. */
+static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, const ckbi_slot *slot)
+{
+    ckbi_segment *s = &v->segments[slot->segment];
+    if (slot->offset == 0)
+        return; /* compaction let go of the record already */
+    uint32_t units = ckbi_slot_units(v, slot);
+    if (slot->version & CKBI_TOMBSTONE)
+        CKBI_SUB(&s->deletes, units);
+    if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKBI_SEGMENT_PARKED)
+        CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
 }
 
 static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot *slot, bool add)
@@ -3660,6 +3699,28 @@ static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot 
         CKBI_SUB(&c->chunks, 1);
         CKBI_SUB(&c->bytes, slot->length);
     }
+}
+
+/* Slots that are taken. */
+static CKBI_UNUSED uint64_t ckbi_index_used(const ckbi_index *index)
+{
+    uint64_t used = 0;
+    for (uint32_t p = 0; p < index->partition_count; p++) {
+        CKB_MUTEX_LOCK(&index->partitions[p].lock);
+        used += index->partitions[p].used;
+        CKB_MUTEX_UNLOCK(&index->partitions[p].lock);
+    }
+    return used;
+}
+
+/* Deletes that the index remembers. The volume's lock is held. */
+static CKBI_UNUSED uint64_t ckbi_deletes(const ckb_volume *v)
+{
+    uint64_t used = ckbi_index_used(&v->index), live = 0;
+    for (uint32_t i = 0; i < v->config.max_containers; i++)
+        if (v->containers[i].serial != 0)
+            live += CKBI_LOAD(&v->containers[i].chunks);
+    return used > live ? used - live : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>mount
@@ -3988,6 +4049,7 @@ static CKBI_UNUSED int ckbi_mount_journal(ckbi_mounting *m, uint32_t segment, ui
     }
     m->switched_to = status == CKB_OK ? next : 0;
     v->mount_epoch = v->next_epoch;
+    v->epoch_clock = (uint32_t)v->next_epoch;
     return status;
 }
 
@@ -4054,6 +4116,8 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
 {
     ckb_volume *v = m->volume;
     ckbi_container *c = m->container;
+    uint32_t units = ckbi_slot_units(v, entry);
+    v->segments[entry->segment].records += units;
     if (!c || c->serial != entry->serial)
         c = m->container = ckbi_container_by_serial(v, entry->serial);
     if (!c && entry->serial >= v->next_serial) {
@@ -4074,7 +4138,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
         if (mine < theirs ||
             (mine == theirs && v->segments[entry->segment].epoch <= v->segments[slot->segment].epoch))
             return CKB_OK;
-        v->segments[slot->segment].live -= ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE);
+        ckbi_segment_release(v, slot);
         ckbi_container_count(c, slot, false);
     } else {
         slot = ckbi_index_add(&v->index, partition, hash, entry->serial, entry->block, entry->chunk);
@@ -4084,7 +4148,11 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
                                     v->index.capacity + 1);
     }
     *slot = *entry;
-    v->segments[slot->segment].live += ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE);
+    v->segments[slot->segment].live += units;
+    if (slot->version & CKBI_TOMBSTONE) {
+        v->segments[slot->segment].deletes += units;
+        slot->length = v->epoch_clock;
+    }
     ckbi_container_count(c, slot, true);
     return CKB_OK;
 }
@@ -4126,9 +4194,9 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
                 break;
             ckbi_slot slot = {ckbi_get64(e + 8),  ckbi_get32(e),      ckbi_get32(e + 4), segment,
                               ckbi_get32(e + 20), ckbi_get32(e + 24), ckbi_get32(e + 16)};
-            uint64_t units =
-                slot.offset + (uint64_t)ckbi_record_units(slot.length, slot.version & CKBI_TOMBSTONE);
-            bool valid = (slot.version & ~CKBI_TOMBSTONE) != 0 && slot.offset != 0 && units <= s->end;
+            uint64_t end = (uint64_t)slot.offset * CKBI_UNIT + CKBI_RECORD_CHUNK_BYTES + slot.length;
+            bool valid = (slot.version & ~CKBI_TOMBSTONE) != 0 && slot.offset != 0 &&
+                         end <= (uint64_t)s->end * CKBI_UNIT;
             status = valid ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
         }
         if (status != CKB_OK)
@@ -4263,8 +4331,9 @@ static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     source->ahead = false;
     *status = ckbi_source_record(source, ckbi_segment_seed(v, segment, v->segments[segment].epoch), at, r);
-    bool log = *status == CKB_OK && r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_LOG &&
-               r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
+    bool begins = *status == CKB_OK && r->type == CKBI_RECORD_START;
+    bool log = begins && r->aux == CKBI_STREAM_LOG && r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
+    v->segments[segment].compacted = begins && r->aux == CKBI_STREAM_COMPACTED;
     if (log)
         *status = ckbi_source_get(source, at, r->header_bytes, &h);
     if (*status == CKB_CORRUPT)
@@ -4701,7 +4770,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     }
     if (status == CKB_OK)
         status = ckbi_mount_extent(m, segment);
-    if (CKBI_HAS_LOG && status == CKB_OK && ckbi_mount_start(m, segment, &status))
+    bool log = status == CKB_OK && ckbi_mount_start(m, segment, &status);
+    if (CKBI_HAS_LOG && log)
         return ckbi_mount_log_segment(m, segment);
     bool known = s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
     if (CKBI_HAS_CHUNKS && status == CKB_OK && s->summary != 0 && known) {
@@ -4730,6 +4800,7 @@ static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
             continue;
         v->segments[i].epoch = v->probed[2].epoch;
         v->segments[i].state = CKBI_SEGMENT_FULL;
+        v->keep_deletes = true;
         int status = ckbi_mount_segment(m, i);
         if (status != CKB_OK)
             return status;
@@ -4745,6 +4816,7 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     v->journal_switch = true;
     v->unsettled = !v->clean;
     v->supersede_clock = 1;
+    v->victim = CKB_NO_SEGMENT;
     uint32_t first = ckbi_first_segment(v);
     /* Wear spreads over mounts too. */
     v->free_cursor = first + (uint32_t)(v->next_epoch % (v->header.segment_count - first));
@@ -4798,8 +4870,11 @@ struct ckb_writer {
     uint64_t
         room_end; /* records and the summary of them must end here: behind it there is room for batch ends */
     uint32_t payload_max;
-    uint32_t live; /* units appended to this segment that count */
-    bool reserve;  /* the segment comes from the reserve: deletes only */
+    uint32_t live;    /* units appended to this segment that count */
+    uint32_t records; /* and all, whether they count or not */
+    uint32_t deletes; /* and those that are deletes */
+    bool reserve;     /* the segment comes from the reserve: deletes only */
+    bool compacts;    /* moves what is there: to fresh segments only, to the last one if need be */
 
     uint64_t promised;                 /* bytes that must fit into the segment behind the next record */
     uint64_t appended, durable_ticket; /* counts of appends */
@@ -4956,7 +5031,8 @@ static CKBI_UNUSED void ckbi_put_start(ckb_writer *w, const ckbi_start *start)
     uint64_t offset = ckbi_writer_at(w);
     uint16_t bytes = start ? CKBI_RECORD_LOG_START_BYTES : CKBI_RECORD_START_BYTES;
     ckbi_fill(at, 0, bytes);
-    ckbi_record_begin(at, CKBI_RECORD_START, 0, bytes, 0, 0, start ? CKBI_STREAM_LOG : CKBI_STREAM_CHUNKS);
+    uint32_t chunks = w->compacts ? CKBI_STREAM_COMPACTED : CKBI_STREAM_CHUNKS;
+    ckbi_record_begin(at, CKBI_RECORD_START, 0, bytes, 0, 0, start ? CKBI_STREAM_LOG : chunks);
     ckbi_put32(at + 40, start ? start->segment : CKB_NO_SEGMENT);
     if (start) {
         ckbi_put64(at + 24, start->serial);
@@ -5312,7 +5388,7 @@ static CKBI_UNUSED int ckbi_log_take_segment(ckb_log *log, uint64_t room, uint32
     } else if (full) {
         status = CKB_NOSPACE;
     } else {
-        status = ckbi_segment_fresh(v, false, segment);
+        status = ckbi_segment_fresh(v, v->config.reserve_segments, segment);
     }
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
@@ -5369,6 +5445,9 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKBI_STORE(&s->owner, 0);
     /* While it was open others could only take away from `live`: now it is the true count. */
     CKBI_ADD(&s->live, w->live);
+    s->records += w->records;
+    CKBI_ADD(&s->deletes, w->deletes);
+    s->compacted = w->compacts;
     if (CKBI_HAS_LOG && w->log)
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
@@ -5380,7 +5459,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     if (CKBI_HAS_LOG && w->log)
         w->log->closed_bytes += w->base;
     w->segment = CKB_NO_SEGMENT;
-    w->live = 0;
+    w->live = w->records = w->deletes = 0;
 }
 
 static CKBI_UNUSED int ckbi_writer_put_last_summary(ckb_writer *w)
@@ -5427,10 +5506,19 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
     w->base = resumed ? (uint64_t)s->end * CKBI_UNIT : ckbi_data_start(&v->medium.geometry);
     w->written = w->durable = w->base;
     w->summary_last = resumed ? s->summary : 0;
-    w->live = 0;
+    w->live = w->records = w->deletes = 0;
     CKBI_STORE(&s->owner, w->number + 1);
     if (!resumed)
         ckbi_put_start(w, CKBI_HAS_LOG && w->log ? &w->log->start : NULL);
+}
+
+/* Free segments that an append leaves alone: the reserve; a delete all but one of it, for compaction. */
+static CKBI_UNUSED uint32_t ckbi_writer_keeps(const ckb_writer *w, bool may_use_reserve)
+{
+    uint32_t reserve = w->volume->config.reserve_segments;
+    if (w->compacts)
+        return 0;
+    return may_use_reserve ? (uint32_t)(reserve > 1 && w->volume->compactor) : reserve;
 }
 
 /* A segment to move to, for chunks or a log. No lock is held, the turn is exclusive. */
@@ -5439,8 +5527,9 @@ static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint64_t total, b
 {
     ckb_volume *v = w->volume;
     uint64_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
-    return CKBI_HAS_LOG && w->log ? ckbi_log_take_segment(w->log, room, segment)
-                                  : ckbi_segment_take(v, room, may_use_reserve, segment);
+    return CKBI_HAS_LOG && w->log
+               ? ckbi_log_take_segment(w->log, room, segment)
+               : ckbi_segment_take(v, room, ckbi_writer_keeps(w, may_use_reserve), !w->compacts, segment);
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
@@ -5934,6 +6023,15 @@ CKBI_CHUNK_DEF int ckb_container_close(ckb_volume *volume, uint64_t id)
     return status;
 }
 
+/* Begins to sweep the index. One under way may have passed what is to be found: it starts over. The volume's lock
+ * is held. */
+static CKBI_UNUSED void ckbi_sweep_begin(ckb_volume *v)
+{
+    v->sweep_needed = true;
+    v->sweep_pays = false;
+    v->sweep_partition = v->sweep_slot = 0;
+}
+
 CKBI_CHUNK_DEF int ckb_container_delete(ckb_volume *volume, uint64_t id)
 {
     ckb_volume *v = volume;
@@ -5947,18 +6045,29 @@ CKBI_CHUNK_DEF int ckb_container_delete(ckb_volume *volume, uint64_t id)
         return status;
     ckbi_each_writer(v, ckbi_writer_quiet);
     CKB_MUTEX_LOCK(&v->lock);
-    /* A sweep under way may have passed some of its chunks: it starts over. */
-    v->sweep_needed = true;
-    v->sweep_partition = v->sweep_slot = 0;
-    v->sweep_serial = v->next_serial;
+    ckbi_sweep_begin(v);
     CKB_MUTEX_UNLOCK(&v->lock);
     return CKB_OK;
 }
 
-/* Takes the chunks of deleted containers out of the index, 1024 slots a step. */
+/* Did compaction let go of this delete, and was the segment freed since? Until then a mount finds the record. */
+static CKBI_UNUSED bool ckbi_sweep_is_let_go(ckb_volume *v, const ckbi_slot *slot)
+{
+    const ckbi_segment *s = &v->segments[slot->segment];
+    if (slot->offset != 0 || !(slot->version & CKBI_TOMBSTONE))
+        return false;
+    bool freed = s->state == CKBI_SEGMENT_FREE || (uint32_t)s->epoch != slot->length;
+    v->let_go += !freed;
+    return freed;
+}
+
+/* Takes the chunks of deleted containers, and deletes that compaction let go, out of the index, 1024 slots a
+ * step. */
 static CKBI_UNUSED void ckbi_sweep_step(ckb_volume *v)
 {
     CKB_MUTEX_LOCK(&v->lock);
+    if (v->sweep_partition == 0 && v->sweep_slot == 0)
+        v->let_go = 0; /* what is left is counted again on the way */
     ckbi_partition *p = &v->index.partitions[v->sweep_partition];
     uint32_t slots = v->index.buckets * CKBI_SLOTS;
     uint32_t end = (uint32_t)ckbi_min(v->sweep_slot + 1024u, slots);
@@ -5968,9 +6077,9 @@ static CKBI_UNUSED void ckbi_sweep_step(ckb_volume *v)
         if (slot->version == 0)
             continue;
         const ckbi_container *c = ckbi_container_by_serial(v, slot->serial);
-        if (c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED)
+        if (c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED && !ckbi_sweep_is_let_go(v, slot))
             continue;
-        ckbi_segment_release(v, slot->segment, ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE));
+        ckbi_segment_release(v, slot);
         ckbi_index_remove(p, slot);
     }
     CKB_MUTEX_UNLOCK(&p->lock);
@@ -6079,7 +6188,7 @@ static CKBI_UNUSED void ckbi_chunk_describe(const ckb_chunk_id *id, const ckbi_s
 {
     info->id = *id;
     info->deleted = (slot->version & CKBI_TOMBSTONE) != 0;
-    info->length = slot->length;
+    info->length = info->deleted ? 0 : slot->length;
     info->version = slot->version & ~CKBI_TOMBSTONE;
     info->segment = slot->segment;
     info->offset = (uint64_t)slot->offset * CKBI_UNIT;
@@ -6133,6 +6242,8 @@ CKBI_CHUNK_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chun
 typedef struct ckbi_append {
     const ckb_chunk_id *id;
     const uint8_t *data;
+    ckbi_source *source; /* of compaction: where a large payload comes from, not from data */
+    uint64_t payload;    /* its offset there */
     uint32_t length;
     unsigned flags;
     bool tombstone;
@@ -6227,7 +6338,7 @@ static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
     if (status == CKB_OK) {
         slot->segment = w->segment;
         slot->offset = (uint32_t)(ckbi_writer_at(w) / CKBI_UNIT);
-        slot->length = a->length;
+        slot->length = a->tombstone ? CKBI_LOAD(&v->epoch_clock) : a->length;
         slot->version = (a->before.version & ~CKBI_TOMBSTONE) + 1;
         if (a->before.version == 0 && ckbi_is_doubtful(v, a->serial))
             slot->version = CKBI_VERSION_AFTER_LOSS;
@@ -6277,19 +6388,33 @@ static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_append *a, ui
 /* The record is in the segment: what it superseded stops to count. */
 static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, uint64_t offset)
 {
-    w->live += ckbi_record_units(a->length, a->tombstone);
+    uint32_t units = ckbi_record_units(w->volume, a->length, a->version);
+    w->live += units;
+    w->records += units;
+    w->deletes += a->tombstone ? units : 0;
     w->appended++;
     if (CKBI_HAS_CHUNKS && w->summary_max > 0)
         ckbi_summary_add(w, a, (uint32_t)(offset / CKBI_UNIT));
     if (a->before.version != 0)
-        ckbi_segment_release(w->volume, a->before.segment,
-                             ckbi_record_units(a->before.length, a->before.version & CKBI_TOMBSTONE));
+        ckbi_segment_release(w->volume, &a->before);
 }
 
-/* Writes header and window table of a chunk; `payload` is what the checksums are taken of. */
-static CKBI_UNUSED void ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a, const uint8_t *payload,
-                                            uint8_t flags)
+/* Continues a checksum over part of a payload. */
+static CKBI_UNUSED int ckbi_append_crc(const ckbi_append *a, const uint8_t *payload, size_t begin,
+                                       uint32_t length, uint32_t *state)
 {
+    if (a->source)
+        return ckbi_source_crc(a->source, a->payload + begin, length, state);
+    *state = ckbi_crc_update(*state, payload + begin, length);
+    return CKB_OK;
+}
+
+/* Writes header and window table of a chunk; `payload` is what the checksums are taken of. Only a payload that
+ * is read from elsewhere can fail, and then nothing was appended. */
+static CKBI_UNUSED int ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a, const uint8_t *payload,
+                                           uint8_t flags)
+{
+    int status = CKB_OK;
     uint8_t *at = w->buffer[w->active] + w->fill;
     uint64_t offset = ckbi_writer_at(w);
     uint32_t tables = ckbi_table_bytes(a->length);
@@ -6303,20 +6428,24 @@ static CKBI_UNUSED void ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a,
         uint8_t *entry = at + CKBI_RECORD_CHUNK_BYTES;
         uint32_t windows = ckbi_window_count(a->length);
         ckbi_fill(entry + tables - CKBI_UNIT, 0, CKBI_UNIT);
-        for (uint32_t i = 0; i < windows; i++) {
+        for (uint32_t i = 0; i < windows && status == CKB_OK; i++) {
             size_t begin = (size_t)i * CKB_WINDOW_BYTES;
             uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_WINDOW + i);
-            state =
-                ckbi_crc_update(state, payload + begin, (size_t)ckbi_min(CKB_WINDOW_BYTES, a->length - begin));
+            status = ckbi_append_crc(a, payload, begin, (uint32_t)ckbi_min(CKB_WINDOW_BYTES, a->length - begin),
+                                     &state);
             ckbi_put32(entry + (size_t)i * 4, state);
         }
         crc = ckbi_crc_update(ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), entry, tables);
     } else if (a->length > 0) {
-        crc = ckbi_crc_update(ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), payload, a->length);
+        crc = ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD);
+        status = ckbi_append_crc(a, payload, 0, a->length, &crc);
     }
+    if (status != CKB_OK)
+        return status;
     ckbi_put32(at + 12, crc);
     ckbi_record_seal(at, w->seed, offset);
     w->fill += CKBI_RECORD_CHUNK_BYTES + tables;
+    return CKB_OK;
 }
 
 /* Where the payload of a record that fits into the active buffer goes. */
@@ -6328,7 +6457,7 @@ static CKBI_UNUSED uint8_t *ckbi_append_payload(ckb_writer *w, const ckbi_append
 /* Frames a record whose payload is in the active buffer already. */
 static CKBI_UNUSED void ckbi_append_small(ckb_writer *w, const ckbi_append *a)
 {
-    ckbi_put_chunk_head(w, a, ckbi_append_payload(w, a), 0);
+    (void)ckbi_put_chunk_head(w, a, ckbi_append_payload(w, a), 0);
     w->fill += a->length;
     ckbi_pad_record(w);
 }
@@ -6337,7 +6466,7 @@ static CKBI_UNUSED void ckbi_append_small(ckb_writer *w, const ckbi_append *a)
 static CKBI_UNUSED int ckbi_append_large(ckb_writer *w, const ckbi_append *a)
 {
     uint8_t flags = ckbi_payload_flags(w, a->data);
-    ckbi_put_chunk_head(w, a, a->data, flags);
+    (void)ckbi_put_chunk_head(w, a, a->data, flags);
     return ckbi_payload_pass(w, a->data, a->length, flags);
 }
 
@@ -6464,41 +6593,458 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_try(ckb_writer *w, ckbi_append 
     return status;
 }
 
-/* Dead segments may be waiting for somebody's sync, deleted containers for the sweep. No lock is held. */
-static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
+/* ---------------------------------------------------------------------------------------------- >>compact
+ * Compaction moves what counts out of segments in which little does. It appends like a writer, to segments of
+ * its own, and the records keep their versions: of two copies that of the newer epoch counts. One segment at
+ * a time is walked, the victim, which nobody frees meanwhile; when its last record is moved and durable, it is
+ * dead as if all had been overwritten. So an interrupted run costs nothing but time.
+ *
+ * A delete must be kept as long as an older record of its chunk may be in a segment, or that would count again.
+ * Such a segment holds records that do not count, and is older than the delete: when there is none, the delete
+ * is let go. Its slot stays until the victim is free. To get there compaction makes a pass now and then, from
+ * the oldest segment on, over all with deletes or with records that do not count. */
+
+#define CKBI_COMPACT_STEP_RECORDS 1024u /* looked at in one step */
+#define CKBI_COMPACT_LOOK 4096u         /* segments looked at for a victim, once there is one */
+
+typedef struct ckbi_compactor {
+    ckb_writer *writer;
+    ckbi_walk walk; /* over the victim */
+    ckbi_append append;
+    ckb_chunk_id id; /* what the append is about; containers are known by serial here */
+    ckbi_place place;
+    uint8_t *buffer; /* of the walk */
+    size_t buffer_bytes;
+    uint32_t cursor;         /* where the search for the next victim begins */
+    uint64_t pass_epoch;     /* a pass takes segments of a lower one; 0: there is none */
+    uint64_t pass_left;      /* deletes that the last pass had to leave */
+    bool looked, oldest_any; /* for this victim: was the oldest segment below looked for, and is there one? */
+    uint32_t oldest;         /* epoch clock of the oldest segment with records that do not count */
+    bool damaged;            /* something in the victim cannot be moved */
+} ckbi_compactor;
+
+/* Carves the compactor; `v` is null to count only. */
+static CKBI_UNUSED void ckbi_compactor_layout(ckb_volume *v, const ckb_geometry *g, ckbi_arena *arena)
 {
-    uint32_t freed = 0;
+    ckb_writer_config config;
+    ckbi_writer_defaults(g, NULL, &config);
+    size_t bytes =
+        (size_t)ckbi_align_up(ckbi_max(config.buffer_bytes, (uint64_t)2 * g->write_unit + 256), g->write_unit);
+    ckbi_compactor *c = (ckbi_compactor *)ckbi_arena_take(arena, sizeof(ckbi_compactor), 64);
+    ckb_writer *w = ckbi_writer_layout(g, &config, arena);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    if (!v || !c || !w || !buffer)
+        return;
+    ckbi_fill(c, 0, sizeof(*c));
+    c->writer = w;
+    c->buffer = buffer;
+    c->buffer_bytes = bytes;
+    w->volume = v;
+    w->number = v->writer_places - 1;
+    w->compacts = true;
+    v->compactor = c;
+}
+
+/* Units that are won when the segment is compacted, 0 when it cannot be. What a writer's commits padded counts,
+ * what those of compaction did would only come again. The volume's lock is held. */
+static CKBI_UNUSED uint32_t ckbi_compact_gain(const ckb_volume *v, const ckbi_segment *s)
+{
+    uint32_t live = CKBI_LOAD(&s->live);
+    uint32_t used =
+        s->compacted ? s->records : s->end - (uint32_t)(ckbi_data_start(&v->medium.geometry) / CKBI_UNIT);
+    return ckbi_segment_is_settled(s) && s->log == 0 && !s->unmovable && live > 0 && used > live ? used - live
+                                                                                                 : 0;
+}
+
+/* Does a pass have to do with this segment? */
+static CKBI_UNUSED bool ckbi_compact_in_pass(const ckbi_compactor *c, const ckbi_segment *s)
+{
+    return ckbi_segment_is_settled(s) && s->log == 0 && !s->unmovable && s->epoch < c->pass_epoch &&
+           CKBI_LOAD(&s->live) > 0 && (s->records > CKBI_LOAD(&s->live) || CKBI_LOAD(&s->deletes) > 0);
+}
+
+/* The next victim: in a pass the oldest segment, else the one that gains most, at least `least` units. The
+ * volume's lock is held. */
+static CKBI_UNUSED uint32_t ckbi_compact_choose(ckb_volume *v, uint32_t least)
+{
+    ckbi_compactor *c = v->compactor;
+    uint32_t best = CKB_NO_SEGMENT, most = least > 0 ? least - 1 : 0;
+    for (uint32_t n = 0; n < v->header.segment_count; n++) {
+        uint32_t segment = c->cursor;
+        const ckbi_segment *s = &v->segments[segment];
+        c->cursor = segment + 1 < v->header.segment_count ? segment + 1 : 0;
+        if (c->pass_epoch != 0) {
+            if (ckbi_compact_in_pass(c, s) && (best == CKB_NO_SEGMENT || s->epoch < v->segments[best].epoch))
+                best = segment;
+        } else if (ckbi_compact_gain(v, s) > most) {
+            most = ckbi_compact_gain(v, s);
+            best = segment;
+        }
+        if (c->pass_epoch == 0 && best != CKB_NO_SEGMENT && n >= CKBI_COMPACT_LOOK)
+            break;
+    }
+    return best;
+}
+
+/* Begins with the next victim. False: there is none. */
+static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
+{
+    ckbi_compactor *c = v->compactor;
+    CKB_MUTEX_LOCK(&v->long_lock); /* a parked one is not resumed meanwhile */
     CKB_MUTEX_LOCK(&v->lock);
-    bool sweep = CKBI_HAS_CHUNKS && v->sweep_needed;
+    uint32_t segment = ckbi_compact_choose(v, least);
+    if (segment != CKB_NO_SEGMENT) {
+        ckbi_segment *s = &v->segments[segment];
+        v->parked_count -= s->state == CKBI_SEGMENT_PARKED;
+        CKBI_STORE(&s->state, CKBI_SEGMENT_FULL);
+        s->extent = CKBI_EXTENT_FULL;
+        ckbi_walk_open_segment(&c->walk, v, c->buffer, c->buffer_bytes, segment);
+    } else if (c->pass_epoch != 0) {
+        c->pass_epoch = 0;
+        c->pass_left = ckbi_deletes(v);
+    }
+    v->victim = segment;
+    c->looked = c->damaged = false;
     CKB_MUTEX_UNLOCK(&v->lock);
-    bool swept = sweep;
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return segment != CKB_NO_SEGMENT;
+}
+
+/* Looks for the oldest segment, beside the victim, that holds records which do not count. */
+static CKBI_UNUSED void ckbi_compact_look(ckb_volume *v)
+{
+    ckbi_compactor *c = v->compactor;
+    uint64_t oldest = UINT64_MAX;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
+        const ckbi_segment *s = &v->segments[i];
+        bool holds = s->state == CKBI_SEGMENT_OPEN ||
+                     ((s->state == CKBI_SEGMENT_PARKED || s->state == CKBI_SEGMENT_FULL) &&
+                      s->records > CKBI_LOAD(&s->live));
+        if (holds && s->log == 0 && i != v->victim)
+            oldest = ckbi_min(oldest, s->epoch);
+    }
+    c->looked = true;
+    c->oldest_any = oldest != UINT64_MAX;
+    c->oldest = (uint32_t)oldest;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* May an older record of the chunk that was deleted at this clock be anywhere but in the victim? */
+static CKBI_UNUSED bool ckbi_compact_must_keep(ckb_volume *v, uint32_t clock)
+{
+    const ckbi_compactor *c = v->compactor;
+    if (CKBI_LOAD(&v->unidentified) > 0 || v->keep_deletes)
+        return true;
+    if (!c->looked)
+        ckbi_compact_look(v);
+    return c->oldest_any && (int32_t)(clock - c->oldest) > 0;
+}
+
+/* The slot of the record that is moved, if it still points there. The partition is locked. */
+static CKBI_UNUSED ckbi_slot *ckbi_compact_slot(ckb_volume *v, const ckbi_append *a)
+{
+    ckbi_slot *slot = ckbi_index_find(&v->index, ckbi_index_partition(&v->index, a->hash), a->hash, a->serial,
+                                      a->id->block, a->id->chunk);
+    return slot && slot->segment == a->before.segment && slot->offset == a->before.offset ? slot : NULL;
+}
+
+static CKBI_UNUSED void ckbi_compact_let_go(ckb_volume *v, const ckbi_append *a)
+{
+    ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
+    CKB_MUTEX_LOCK(&v->lock);
+    CKB_MUTEX_LOCK(&partition->lock);
+    ckbi_slot *slot = ckbi_compact_slot(v, a);
+    if (slot) {
+        ckbi_segment_release(v, slot);
+        slot->offset = 0;
+        slot->length = (uint32_t)v->segments[slot->segment].epoch;
+        v->let_go++;
+    }
+    CKB_MUTEX_UNLOCK(&partition->lock);
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* Lets the index point to where the record goes. CKB_NOTFOUND: it does not count any more. The writer's lock is
+ * held and there is room. */
+static CKBI_UNUSED int ckbi_compact_enter(ckb_writer *w, const ckbi_append *a)
+{
+    ckbi_partition *partition = ckbi_index_partition(&w->volume->index, a->hash);
+    CKB_MUTEX_LOCK(&partition->lock);
+    ckbi_slot *slot = ckbi_compact_slot(w->volume, a);
+    if (slot) {
+        slot->segment = w->segment;
+        slot->offset = (uint32_t)(ckbi_writer_at(w) / CKBI_UNIT);
+    }
+    CKB_MUTEX_UNLOCK(&partition->lock);
+    return slot ? CKB_OK : CKB_NOTFOUND;
+}
+
+/* Moves a record whose payload is read piece by piece; the turn is exclusive. Once its head is appended it must be
+ * completed: when the rest cannot be read any more, with bytes that do not verify, and the old one counts. */
+static CKBI_UNUSED int ckbi_compact_large(ckb_writer *w, const ckbi_append *a)
+{
+    size_t step_max =
+        (size_t)ckbi_align_down(a->source->size - w->volume->medium.geometry.read_unit, CKBI_UNIT);
+    int result = ckbi_put_chunk_head(w, a, NULL, 0);
+    if (result != CKB_OK)
+        return result;
+    for (uint32_t done = 0; done < a->length;) {
+        const uint8_t *bytes = a->source->buffer;
+        size_t step = (size_t)ckbi_min(a->length - done, step_max);
+        if (result == CKB_OK)
+            result = ckbi_source_get(a->source, a->payload + done, step, &bytes);
+        int status = ckbi_payload_copy(w, result == CKB_OK ? bytes : a->source->buffer, step);
+        if (status != CKB_OK)
+            return status;
+        done += (uint32_t)step;
+    }
+    return result;
+}
+
+/* Appends the record to the compactor's segment. It was verified. */
+static CKBI_UNUSED int ckbi_compact_append(ckb_writer *w, ckbi_append *a)
+{
+    const ckb_geometry *g = &w->volume->medium.geometry;
+    uint64_t total = ckbi_record_room(g, a->length, false);
+    bool large = total + CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES > w->buffer_bytes ||
+                 a->length > a->source->size - g->read_unit;
+    int status = CKB_OK;
+    if (!large && a->length > 0)
+        status = ckbi_source_get(a->source, a->payload, a->length, &a->data);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&w->lock);
+    status = ckbi_writer_room(w, total, large, true);
+    bool turn = status == CKB_OK && large;
+    uint64_t offset = ckbi_writer_at(w);
+    if (status == CKB_OK)
+        status = ckbi_compact_enter(w, a);
+    if (status == CKB_OK) {
+        if (large) {
+            status = ckbi_compact_large(w, a);
+        } else {
+            a->source = NULL;
+            if (a->length > 0)
+                ckbi_copy(ckbi_append_payload(w, a), a->data, a->length);
+            ckbi_append_small(w, a);
+        }
+        if (status == CKB_OK)
+            ckbi_append_done(w, a, offset);
+        else
+            ckbi_append_undo(w, a);
+    }
+    if (turn)
+        ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status == CKB_NOTFOUND ? CKB_OK : status;
+}
+
+/* Moves the record where the walk stands, if it counts. */
+static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
+{
+    ckbi_compactor *c = v->compactor;
+    const ckbi_record *r = &c->walk.record;
+    ckbi_append *a = &c->append;
+    const ckbi_slot *slot = &c->place.slot;
+    if ((r->type != CKBI_RECORD_CHUNK && r->type != CKBI_RECORD_DELETE) ||
+        ckbi_lookup(v, r->serial, r->block, r->chunk, &c->place) != CKB_OK || slot->segment != v->victim ||
+        slot->offset != r->offset / CKBI_UNIT)
+        return CKB_OK;
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_fill(a, 0, sizeof(*a));
+    a->container = ckbi_container_by_serial(v, r->serial);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    c->id.block = r->block;
+    c->id.chunk = r->chunk;
+    a->id = &c->id;
+    a->serial = r->serial;
+    a->hash = ckbi_index_hash(&v->index, r->serial, r->block, r->chunk);
+    a->before = *slot;
+    a->version = slot->version;
+    a->tombstone = slot->version & CKBI_TOMBSTONE;
+    a->length = a->tombstone ? 0 : r->payload_bytes;
+    a->source = &c->walk.source;
+    a->payload = r->payload;
+    if (!a->container)
+        return CKB_OK; /* deleted and forgotten: its slots are swept */
+    if (a->tombstone && !ckbi_compact_must_keep(v, slot->length)) {
+        ckbi_compact_let_go(v, a);
+        return CKB_OK;
+    }
+    int status = ckbi_source_verify(&c->walk.source, c->walk.seed, r);
+    if (status == CKB_CORRUPT) {
+        ckbi_damage(v, CKB_TOPIC_PAYLOAD, v->victim, r->offset, 0, 0);
+        c->damaged = true;
+        return CKB_OK;
+    }
+    *moved += r->end - r->offset;
+    return status == CKB_OK ? ckbi_compact_append(c->writer, a) : status;
+}
+
+/* The victim is walked to its end, or cannot be: what was moved out of it is made durable, then it is freed. */
+static CKBI_UNUSED int ckbi_compact_end(ckb_volume *v, int status)
+{
+    ckbi_compactor *c = v->compactor;
+    uint32_t freed = 0;
+    if (status == CKB_END)
+        status = ckbi_writer_commit(c->writer);
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_segment *s = &v->segments[v->victim];
+    /* What could not be moved stays where it is; chunks of a deleted container go with the sweep. */
+    s->unmovable = status == CKB_IO || (c->damaged && CKBI_LOAD(&s->live) > 0);
+    v->victim = CKB_NO_SEGMENT;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    status = ckbi_reclaim(v, &freed);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* One step of compaction: a victim is found, about as much as an I/O buffer holds is moved, or it is freed. `*work` is false when
+ * nothing gains `least` units, and there is no pass. The tidy lock is held. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_compact_step(ckb_volume *v, uint32_t least, bool *work)
+{
+    ckbi_compactor *c = v->compactor;
+    uint64_t moved = 0;
+    int status = CKB_OK;
+    *work = v->victim != CKB_NO_SEGMENT || ckbi_compact_begin(v, least);
+    if (!*work)
+        return CKB_OK;
+    for (uint32_t n = 0; n < CKBI_COMPACT_STEP_RECORDS && moved < v->io_bytes && status == CKB_OK; n++) {
+        status = ckbi_walk_next(&c->walk);
+        if (status == CKB_OK) {
+            status = ckbi_compact_record(v, &moved);
+        } else if (status == CKB_CORRUPT) {
+            ckbi_damage(v, CKB_TOPIC_RECORD, v->victim, c->walk.record.offset, 0,
+                        c->walk.record.end - c->walk.record.offset);
+            c->damaged = true;
+            status = CKB_OK;
+        }
+    }
+    CKB_MUTEX_LOCK(&v->lock);
+    v->moved_bytes += moved;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return status == CKB_OK ? CKB_OK : ckbi_compact_end(v, status);
+}
+
+/* Begins a pass, if there are more deletes than the last one had to leave, by `more`. */
+static CKBI_UNUSED bool ckbi_compact_pass(ckb_volume *v, uint64_t more)
+{
+    ckbi_compactor *c = v->compactor;
+    CKB_MUTEX_LOCK(&v->lock);
+    uint64_t deletes = ckbi_deletes(v);
+    c->pass_left = ckbi_min(c->pass_left, deletes);
+    if (c->pass_epoch == 0 && deletes > c->pass_left + more)
+        c->pass_epoch = v->next_epoch;
+    bool pass = c->pass_epoch != 0;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return pass;
+}
+
+/* The gain from which on compaction is worth its writes: a sixteenth of a segment, of which twice as much is
+ * accepted when there is no other way. */
+static CKBI_UNUSED uint32_t ckbi_compact_least(const ckb_volume *v, uint32_t part)
+{
+    return (uint32_t)(v->medium.geometry.segment_bytes / CKBI_UNIT / part) + 1;
+}
+
+/* A step of compaction if space is short, or deletes take much of the index. `*work`: there is more to do. */
+static CKBI_UNUSED int ckbi_compact_when_short(ckb_volume *v, bool *work)
+{
+    int status = CKB_OK;
+    if (!v->compactor)
+        return CKB_OK;
+    CKB_MUTEX_LOCK(&v->tidy_lock);
+    bool short_of = ckbi_spare_segments(v) < v->config.free_segments;
+    bool pass = ckbi_compact_pass(v, v->index.capacity / 8);
+    if (short_of || pass || v->victim != CKB_NO_SEGMENT)
+        status = ckbi_compact_step(v, ckbi_compact_least(v, 16), work);
+    CKB_MUTEX_UNLOCK(&v->tidy_lock);
+    return status;
+}
+
+/* Sweeps the index from its first slot to its last, if there is something to find. */
+static CKBI_UNUSED bool ckbi_sweep_all(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    if (v->sweep_pays)
+        ckbi_sweep_begin(v);
+    bool sweep = v->sweep_needed, swept = sweep;
+    CKB_MUTEX_UNLOCK(&v->lock);
     while (sweep) {
         ckbi_sweep_step(v);
         CKB_MUTEX_LOCK(&v->lock);
         sweep = v->sweep_needed;
         CKB_MUTEX_UNLOCK(&v->lock);
     }
-    if (ckbi_each_writer(v, ckbi_writer_let_go) != CKB_OK || ckb_sync(v) != CKB_OK)
-        return false;
+    return swept;
+}
+
+/* Makes durable what all writers appended, so that what it superseded can be freed. */
+static CKBI_UNUSED int ckbi_sync_and_reclaim(ckb_volume *v, uint32_t *freed)
+{
+    int status = ckb_sync(v);
     CKB_MUTEX_LOCK(&v->long_lock);
-    int status = ckbi_reclaim(v, &freed);
+    if (status == CKB_OK)
+        status = ckbi_reclaim(v, freed);
     CKB_MUTEX_UNLOCK(&v->long_lock);
-    return status == CKB_OK && (freed > 0 || swept);
+    return status;
+}
+
+/* Compacts until more than `keep` segments can be handed out, or nothing gains; then by a pass for the sake of
+ * deletes, and by that alone if it is the index that is full. */
+static CKBI_UNUSED bool ckbi_compact_for_room(ckb_volume *v, uint32_t keep)
+{
+    bool work = true, made = false;
+    uint32_t freed;
+    int status = CKB_OK;
+    if (!v->compactor)
+        return false;
+    CKB_MUTEX_LOCK(&v->tidy_lock);
+    bool index = ckbi_spare_segments(v) > keep;
+    if (index)
+        work = ckbi_compact_pass(v, 0);
+    while (status == CKB_OK && work && !made) {
+        status = ckbi_compact_step(v, ckbi_compact_least(v, 32), &work);
+        if (status == CKB_OK && v->victim == CKB_NO_SEGMENT)
+            status = ckbi_sync_and_reclaim(v, &freed);
+        if (!work && !index)
+            work = ckbi_compact_pass(v, 0);
+        made = index ? ckbi_sweep_all(v) : ckbi_spare_segments(v) > keep;
+    }
+    CKB_MUTEX_UNLOCK(&v->tidy_lock);
+    return made;
+}
+
+/* Room for an append that leaves `keep` segments alone: dead segments may be waiting for somebody's sync, deleted
+ * containers for the sweep, and records that count may be moved together. No lock is held. False: there is none. */
+static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep)
+{
+    uint32_t freed = 0;
+    bool swept = CKBI_HAS_CHUNKS && ckbi_sweep_all(v);
+    if (ckbi_each_writer(v, ckbi_writer_let_go) != CKB_OK || ckbi_sync_and_reclaim(v, &freed) != CKB_OK)
+        return false;
+    bool made = freed > 0 || swept;
+    if (CKBI_HAS_CHUNKS && (!made || ckbi_spare_segments(v) <= keep))
+        made |= ckbi_compact_for_room(v, keep);
+    return made;
 }
 
 static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
 {
     ckb_volume *v = w->volume;
-    bool room_made = false;
+    uint32_t rooms = 0;
     for (;;) {
         int status = ckbi_append_try(w, a);
         if (status == CKB_BUSY) {
             status = ckbi_container_mark(v, a->container, a->serial);
             if (status == CKB_OK)
                 continue;
-        } else if (status == CKB_NOSPACE && !room_made) {
-            room_made = true;
-            if (ckbi_make_room(v))
+        } else if (status == CKB_NOSPACE && rooms++ < CKBI_ROOMS_MAX) {
+            if (ckbi_make_room(v, ckbi_writer_keeps(w, a->tombstone)))
                 continue;
         } else if (status == CKB_EXISTS) {
             status = ckbi_append_compare(w, a);
@@ -7357,7 +7903,7 @@ CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries
     status = ckbi_log_try(log, entries, count, room, &index, &ticket);
     if (status == CKB_NOSPACE) {
         CKB_MUTEX_UNLOCK(&w->lock);
-        bool made = ckbi_make_room(log->volume);
+        bool made = ckbi_make_room(log->volume, log->volume->config.reserve_segments);
         CKB_MUTEX_LOCK(&w->lock);
         if (made)
             status = ckbi_log_try(log, entries, count, room, &index, &ticket);
@@ -7918,9 +8464,12 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
     if (!CKBI_HAS_CHUNKS)
         out->max_writers = 0;
     if (out->reserve_segments == 0)
-        out->reserve_segments = 1;
+        out->reserve_segments = g->segment_count < 12 ? 1 : 2;
     if (out->prepare_ahead == 0)
         out->prepare_ahead = 2;
+    if (out->free_segments == 0)
+        out->free_segments =
+            (uint32_t)ckbi_max(g->segment_count / 16, (uint64_t)out->reserve_segments + out->prepare_ahead + 1);
     uint64_t least =
         ckbi_max(ckbi_data_start(g) + g->write_unit,
                  ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit));
@@ -7953,7 +8502,7 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
     void *by_serial = ckbi_arena_take(arena, table, 8);
     void *logs = ckbi_arena_take(arena, (uint64_t)c->max_logs * sizeof(ckbi_log_slot), 8);
     void *writers =
-        ckbi_arena_take(arena, ((uint64_t)c->max_writers + c->max_logs) * sizeof(struct ckb_writer *), 8);
+        ckbi_arena_take(arena, ((uint64_t)c->max_writers + c->max_logs + 1) * sizeof(struct ckb_writer *), 8);
     void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
     if (v) {
         v->container_slots = ckbi_container_slots(c->max_containers);
@@ -7964,12 +8513,16 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
         v->by_serial = (uint32_t *)by_serial;
         v->logs = (ckbi_log_slot *)logs;
         v->writers = (struct ckb_writer **)writers;
-        v->writer_places = c->max_writers + c->max_logs;
+        v->writer_places = c->max_writers + c->max_logs + 1;
         v->io_buffer = (uint8_t *)io_buffer;
         v->io_bytes = c->io_buffer_bytes;
     }
     if (CKBI_HAS_CHUNKS)
         ckbi_index_layout(v ? &v->index : NULL, c->max_chunks, arena);
+#ifndef CKB_READ_ONLY
+    if (CKBI_HAS_CHUNKS && !c->read_only && !c->no_compaction)
+        ckbi_compactor_layout(v, g, arena);
+#endif
     return arena->used < SIZE_MAX / 2;
 }
 
@@ -8119,6 +8672,7 @@ static CKBI_UNUSED void ckbi_volume_destroy(ckb_volume *v)
 {
     for (uint32_t p = 0; p < v->index.partition_count; p++)
         CKB_MUTEX_DESTROY(&v->index.partitions[p].lock);
+    CKB_MUTEX_DESTROY(&v->tidy_lock);
     CKB_MUTEX_DESTROY(&v->long_lock);
     CKB_MUTEX_DESTROY(&v->lock);
 }
@@ -8163,6 +8717,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     v->header.segment_count = g->segment_count;
     CKB_MUTEX_INIT(&v->lock);
     CKB_MUTEX_INIT(&v->long_lock);
+    CKB_MUTEX_INIT(&v->tidy_lock);
     if (CKBI_HAS_CHUNKS)
         ckbi_index_init(&v->index);
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
@@ -8176,6 +8731,10 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
         ckbi_volume_destroy(v);
         return status;
     }
+#ifndef CKB_READ_ONLY
+    if (v->compactor)
+        ckbi_writer_enlist(v->compactor->writer);
+#endif
     ckbi_fault_set(fault, CKB_OK, CKB_TOPIC_NONE, CKB_NO_SEGMENT, 0, 0, 0);
     *volume = v;
     return CKB_OK;
@@ -8230,6 +8789,9 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
 static CKBI_UNUSED void ckbi_maintain_look(ckb_volume *v, bool *sweep, bool *prepare)
 {
     CKB_MUTEX_LOCK(&v->lock);
+    /* Looking at every slot should find a good part of them. */
+    if (CKBI_HAS_CHUNKS && v->sweep_pays && v->let_go > v->index.capacity / 32)
+        ckbi_sweep_begin(v);
     *sweep = CKBI_HAS_CHUNKS && v->sweep_needed;
     *prepare = v->pool_count < v->config.prepare_ahead && v->free_count > v->config.reserve_segments;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -8239,7 +8801,7 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
 {
     ckb_volume *v = volume;
     int status = ckbi_writable(v);
-    bool sweep, prepare;
+    bool sweep, prepare, compact = false;
     uint32_t freed = 0;
     for (bool work = true; work && status == CKB_OK && budget > 0; budget--) {
         ckbi_maintain_look(v, &sweep, &prepare);
@@ -8252,11 +8814,14 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
         if (status == CKB_OK && freed == 0 && prepare)
             status = ckbi_prepare(v);
         CKB_MUTEX_UNLOCK(&v->long_lock);
-        work = freed > 0 || prepare;
+        compact = false;
+        if (CKBI_HAS_CHUNKS && status == CKB_OK && freed == 0 && !prepare)
+            status = ckbi_compact_when_short(v, &compact);
+        work = freed > 0 || prepare || compact;
     }
     ckbi_maintain_look(v, &sweep, &prepare);
     if (more)
-        *more = status == CKB_OK && (sweep || prepare || freed > 0);
+        *more = status == CKB_OK && (sweep || prepare || compact || freed > 0);
     return status;
 }
 #else
@@ -8269,12 +8834,9 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
 
 /* ---- state */
 
-static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_stat *stat)
+static CKBI_UNUSED void ckbi_stat_count(ckb_stat *stat, uint8_t state)
 {
-    const ckbi_segment *s = &v->segments[segment];
-    uint64_t used = 0;
-    uint32_t live = CKBI_LOAD(&s->live);
-    switch (CKBI_LOAD(&s->state)) {
+    switch (state) {
     case CKBI_SEGMENT_FREE:
         stat->segments_free++;
         break;
@@ -8293,14 +8855,26 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
     case CKBI_SEGMENT_OPEN:
         stat->segments_open++;
         break;
-    case CKBI_SEGMENT_PARKED:
-    case CKBI_SEGMENT_FULL:
-        stat->segments_full++;
-        used = (uint64_t)s->end * CKBI_UNIT;
-        break;
     default:
+        stat->segments_full++;
         break;
     }
+}
+
+/* The volume's lock is held. */
+static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_stat *stat)
+{
+    const ckbi_segment *s = &v->segments[segment];
+    uint8_t state = CKBI_LOAD(&s->state);
+    uint64_t used = 0, size = v->medium.geometry.segment_bytes;
+    uint32_t live = CKBI_LOAD(&s->live);
+    ckbi_stat_count(stat, state);
+    if (state == CKBI_SEGMENT_JOURNAL || state == CKBI_SEGMENT_LOST || state == CKBI_SEGMENT_RETIRED) {
+        stat->reserved_bytes += size;
+        return;
+    }
+    if (state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL)
+        used = (uint64_t)s->end * CKBI_UNIT;
 #ifndef CKB_READ_ONLY
     uint32_t owner = CKBI_LOAD(&s->owner);
     ckb_writer *w = owner ? v->writers[owner - 1] : NULL;
@@ -8313,23 +8887,19 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
         CKB_MUTEX_UNLOCK(&w->lock);
     }
 #endif
-    if (used == 0)
-        return;
-    stat->live_bytes += (uint64_t)live * CKBI_UNIT;
-    stat->dead_bytes += used - ckbi_min(used, (uint64_t)live * CKBI_UNIT);
-    stat->free_bytes += v->medium.geometry.segment_bytes - used;
+    uint64_t counts = ckbi_min(used, (uint64_t)live * CKBI_UNIT);
+    stat->live_bytes += counts;
+    stat->dead_bytes += used - counts;
+    stat->free_bytes += size - used;
 }
 
 CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
 {
     ckb_volume *v = volume;
     ckbi_fill(stat, 0, sizeof(*stat));
-    for (uint32_t p = 0; p < v->index.partition_count; p++) {
-        CKB_MUTEX_LOCK(&v->index.partitions[p].lock);
-        stat->index_used += v->index.partitions[p].used;
-        CKB_MUTEX_UNLOCK(&v->index.partitions[p].lock);
-    }
     CKB_MUTEX_LOCK(&v->lock);
+    stat->index_used = ckbi_index_used(&v->index);
+    stat->index_deleted = ckbi_deletes(v);
     ckbi_copy(stat->volume_id, v->header.volume_id, 16);
     stat->geometry = v->medium.geometry;
     stat->geometry.segment_count = v->header.segment_count;
@@ -8341,8 +8911,7 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
     stat->clean = v->clean;
     for (uint32_t i = 0; i < v->header.segment_count; i++)
         ckbi_stat_segment(v, i, stat);
-    stat->free_bytes +=
-        ((uint64_t)stat->segments_free + stat->segments_prepared) * v->medium.geometry.segment_bytes;
+    stat->compacted_bytes = v->moved_bytes;
     stat->index_capacity = v->index.capacity;
     stat->container_capacity = v->config.max_containers;
     for (uint32_t i = 0; i < v->config.max_containers; i++) {

@@ -37,6 +37,33 @@ const world_shape sweep_many = {.geometry = {.segment_bytes = 2048,
                                 .writer = {.buffer_bytes = 512},
                                 .container_base = 1000};
 
+/* Compaction whenever it gains anything, and an index that deletes soon fill. */
+const world_shape sweep_compact = {.geometry = {.segment_bytes = 4096,
+                                                .segment_count = 20,
+                                                .read_unit = 64,
+                                                .write_unit = 64,
+                                                .buffer_align = 8},
+                                   .config = {.max_chunks = 160,
+                                              .max_containers = 12,
+                                              .max_writers = 4,
+                                              .free_segments = 1000,
+                                              .io_buffer_bytes = 512},
+                                   .writer = {.buffer_bytes = 1024, .summary_entries = 8},
+                                   .container_base = 1000};
+
+const world_shape sweep_compact_large = {.geometry = {.segment_bytes = 40960,
+                                                      .segment_count = 12,
+                                                      .read_unit = 512,
+                                                      .write_unit = 512,
+                                                      .buffer_align = 512},
+                                         .config = {.max_chunks = 160,
+                                                    .max_containers = 12,
+                                                    .max_writers = 4,
+                                                    .free_segments = 1000,
+                                                    .io_buffer_bytes = 4096},
+                                         .writer = {.buffer_bytes = 8192},
+                                         .container_base = 1000};
+
 const world_shape sweep_log_8 = {.geometry = {.segment_bytes = 2048,
                                               .segment_count = 32,
                                               .read_unit = 8,

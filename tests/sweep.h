@@ -41,6 +41,8 @@ typedef struct sweep {
 extern const world_shape sweep_small;
 /* Large chunks: more than a window of 16 KiB and more than a writer's buffer; sectors of 512 bytes. */
 extern const world_shape sweep_large;
+/* Compaction whenever it gains anything: of small chunks, and of large ones. */
+extern const world_shape sweep_compact, sweep_compact_large;
 /* So many segments that the journal takes several on each side. */
 extern const world_shape sweep_many;
 /* Logs and chunks, by write unit: from bytes on a small chip to pages. Most segments are of a few entries. */

@@ -19,6 +19,20 @@ Test(chunks_crash, keep_large_chunks_when_power_fails)
     sweep_run(&now, 700);
 }
 
+Test(chunks_crash, keep_what_compaction_moves_when_power_fails)
+{
+    static sweep now = {.name = "compact", .seed = 11, .target = 30000};
+    now.shape = sweep_compact;
+    sweep_run(&now, 2500);
+}
+
+Test(chunks_crash, keep_large_chunks_that_compaction_moves_when_power_fails)
+{
+    static sweep now = {.name = "compact-large", .seed = 12, .target = 8000};
+    now.shape = sweep_compact_large;
+    sweep_run(&now, 900);
+}
+
 Test(chunks_crash, keep_what_a_journal_of_several_segments_says_when_power_fails)
 {
     static sweep now = {.name = "many", .seed = 7, .target = 8000};

@@ -21,6 +21,7 @@ typedef struct model {
     media_random random;
     test_oracle oracle;
     media_cursor cursor;
+    uint64_t compacted_bytes;
     uint8_t *base; /* RAM: the image where this history began */
     uint8_t *image;
     media_trace_segment *segments; /* and what had been attempted */
@@ -36,6 +37,14 @@ static const world_shape model_shape = {.geometry = {.segment_bytes = 8192,
                                         .config = {.max_chunks = 1024, .max_containers = 12, .max_writers = 4},
                                         .writer = {.buffer_bytes = 2048, .summary_entries = 16},
                                         .container_base = 9000};
+
+/* Full most of the time: so few segments, and deletes that fill the index. */
+static const world_shape full_shape = {
+    .geometry =
+        {.segment_bytes = 8192, .segment_count = 12, .read_unit = 64, .write_unit = 64, .buffer_align = 8},
+    .config = {.max_chunks = 200, .max_containers = 12, .max_writers = 4, .io_buffer_bytes = 512},
+    .writer = {.buffer_bytes = 2048, .summary_entries = 16},
+    .container_base = 9000};
 
 /* ---------------------------------------------------------------------------------------------- reading */
 
@@ -102,6 +111,23 @@ static void look_at_all(model *now)
     oracle_rebase(&now->oracle, &known);
     world_check(&now->world, &now->oracle, &seen, &now->verdict);
     now->looks++;
+}
+
+/* All bytes of the volume are something, and one thing only. */
+static void look_at_space(model *now)
+{
+    ckb_stat stat;
+    ckb_volume_stat(now->world.volume, &stat);
+    uint64_t all = stat.geometry.segment_bytes * stat.geometry.segment_count;
+    uint64_t sum = stat.free_bytes + stat.live_bytes + stat.dead_bytes + stat.reserved_bytes;
+    if (sum != all) {
+        verdict_set(&now->verdict, "free, live, dead and reserved make %llu of %llu bytes",
+                    (unsigned long long)sum, (unsigned long long)all);
+    }
+    if (stat.damage > 0) {
+        verdict_set(&now->verdict, "%llu places are said to be damaged", (unsigned long long)stat.damage);
+    }
+    now->compacted_bytes += stat.compacted_bytes;
 }
 
 /* -------------------------------------------------------------------------------------------- histories */
@@ -241,6 +267,7 @@ static void run_model(model *now, const world_shape *shape, const ckb_medium *be
     while (now->done < now->operations && verdict_good(&now->verdict)) {
         model_step(now);
         if (now->done >= history_end && verdict_good(&now->verdict)) {
+            look_at_space(now);
             if (now->power_cuts && media_random_below(&now->random, 4) != 0) {
                 power_cut(now);
             } else {
@@ -257,12 +284,13 @@ static void run_model(model *now, const world_shape *shape, const ckb_medium *be
         look_at_all(now);
         verdict_status(&now->verdict, "unmount", 0, world_unmount(&now->world), WORLD_BIT(CKB_OK));
     }
-    printf(
-        "%s seed %llu: %llu operations, %llu reads, %llu writes without room, %llu power cuts, %llu remounts, "
-        "%llu full comparisons\n",
-        now->name, (unsigned long long)now->seed, (unsigned long long)now->done, (unsigned long long)now->reads,
-        (unsigned long long)now->world.refused_writes, (unsigned long long)now->cuts,
-        (unsigned long long)now->remounts, (unsigned long long)now->looks);
+    printf("%s seed %llu: %llu operations, %llu reads, %llu writes without room, %llu KiB compacted, %llu "
+           "power cuts, "
+           "%llu remounts, %llu full comparisons\n",
+           now->name, (unsigned long long)now->seed, (unsigned long long)now->done,
+           (unsigned long long)now->reads, (unsigned long long)now->world.refused_writes,
+           (unsigned long long)now->compacted_bytes / 1024, (unsigned long long)now->cuts,
+           (unsigned long long)now->remounts, (unsigned long long)now->looks);
     cr_expect(verdict_good(&now->verdict), "%s\n    CKB_REPLAY='test=%s/seed=%llu/operation=%llu'",
               now->verdict.text, now->name, (unsigned long long)now->seed, (unsigned long long)now->done);
     cr_expect_eq(now->world.trace.violations, 0, "%s", now->world.trace.message);
@@ -287,6 +315,14 @@ Test(chunks_model, agree_with_a_plain_model_in_a_million_operations_and_power_cu
     static model now = {.name = "ram", .seed = 11, .operations = 1000000, .power_cuts = true};
     if (model_settings(&now)) {
         run_model(&now, &model_shape, NULL);
+    }
+}
+
+Test(chunks_model, agree_with_a_plain_model_on_a_volume_that_is_full_most_of_the_time)
+{
+    static model now = {.name = "full", .seed = 14, .operations = 1000000, .power_cuts = true};
+    if (model_settings(&now)) {
+        run_model(&now, &full_shape, NULL);
     }
 }
 
