@@ -1316,7 +1316,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 
 #if defined(__GNUC__)
 #define CKBI_UNUSED __attribute__((unused))
-#define CKBI_NOINLINE __attribute__((noinline)) /* keeps its locals out of the caller's stack frame */
+#define CKBI_NOINLINE __attribute__((noinline)) /* one copy, whose locals are not in the caller's stack frame */
 #define CKBI_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CKBI_PREFETCH(address) __builtin_prefetch(address, 1)
 #define ckbi_copy __builtin_memcpy
@@ -2174,34 +2174,32 @@ typedef struct ckbi_mounting {
     uint32_t next_serial; /* behind the highest that records name */
 } ckbi_mounting;
 
+/* What is used most stands first: small machines reach it with short instructions. */
 struct ckb_volume {
-    ckb_medium medium;
+    ckbi_segment *segments;
+    uint8_t *io_buffer;
+    size_t io_bytes;
+    ckbi_log_slot *logs;
+    ckbi_container *containers;
+    uint32_t *by_id, *by_serial;
+    uint32_t container_slots;    /* of the two hash tables; a power of two */
+    struct ckb_writer **writers; /* of chunks, then of logs */
+    uint32_t writer_places;
+    uint32_t *pool; /* prepared segments, oldest first */
+    uint32_t failed;
     ckb_probe_info header; /* what the headers of all segments say */
-    uint32_t id_state;     /* checksum state after the volume id */
+    ckb_medium medium;
+    uint32_t id_state; /* checksum state after the volume id */
     ckb_config config;
+    ckbi_index index;
 
     CKB_MUTEX lock;      /* segments, containers, pool, writers; held briefly */
     CKB_MUTEX long_lock; /* journal and everything that prepares or frees segments; held during I/O */
-    uint32_t failed;
 
-    ckbi_segment *segments;
-    uint32_t free_count, free_cursor, parked_count;
-    uint32_t *pool; /* prepared segments, oldest first */
-    uint32_t pool_count;
-
-    ckbi_container *containers;
-    uint32_t *by_id, *by_serial;
-    uint32_t container_slots; /* of the two hash tables; a power of two */
-    ckbi_log_slot *logs;
+    uint32_t pool_count, free_count, free_cursor, parked_count;
     uint32_t next_serial;
-    uint32_t mount_serial; /* next_serial at mount: what was created since lost nothing */
-
-    ckbi_index index;
+    uint32_t mount_serial;    /* next_serial at mount: what was created since lost nothing */
     uint32_t supersede_clock; /* counts segments that died */
-
-    struct ckb_writer **writers; /* of chunks, then of logs */
-    uint32_t writer_places;
-
     uint64_t next_epoch;
     uint64_t mount_epoch;   /* next_epoch as the journal had it at mount */
     uint64_t durable_epoch; /* segments of a lower epoch were durable at a clean unmount */
@@ -2213,9 +2211,6 @@ struct ckb_volume {
     bool clean;             /* as it was found */
     bool sweep_needed;
     uint32_t sweep_partition, sweep_slot, sweep_serial;
-
-    uint8_t *io_buffer;
-    size_t io_bytes;
 
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
@@ -2264,7 +2259,7 @@ static CKBI_UNUSED uint64_t ckbi_bytes(uint32_t units)
     return (uint64_t)units * CKBI_UNIT;
 }
 
-static CKBI_UNUSED void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment, uint32_t at,
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment, uint32_t at,
                                        uint64_t expected, uint64_t found)
 {
     if (!fault)
@@ -2482,8 +2477,8 @@ static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, 
 
 static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *bytes, size_t length);
 
-static CKBI_UNUSED void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer, size_t size,
-                                         uint32_t segment)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer,
+                                                       size_t size, uint32_t segment)
 {
     s->volume = v;
     s->segment = segment;
