@@ -1324,7 +1324,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 
 #if defined(__GNUC__)
 #define CKBI_UNUSED __attribute__((unused))
-#define CKBI_NOINLINE __attribute__((noinline)) /* keeps its locals out of the caller's stack frame */
+#define CKBI_NOINLINE __attribute__((noinline)) /* one copy, whose locals are not in the caller's stack frame */
 #define CKBI_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CKBI_PREFETCH(address) __builtin_prefetch(address, 1)
 #define ckbi_copy __builtin_memcpy
@@ -1461,7 +1461,7 @@ static CKBI_UNUSED void ckbi_put64(uint8_t *bytes, uint64_t value)
     ckbi_put32(bytes + 4, (uint32_t)(value >> 32));
 }
 
-/* `unit` is a power of two. */
+/* `unit` is a power of two, in all of these. */
 static CKBI_UNUSED uint64_t ckbi_align_up(uint64_t value, uint64_t unit)
 {
     return (value + unit - 1) & ~(unit - 1);
@@ -1472,9 +1472,29 @@ static CKBI_UNUSED uint64_t ckbi_align_down(uint64_t value, uint64_t unit)
     return value & ~(unit - 1);
 }
 
-static CKBI_UNUSED bool ckbi_is_power_of_two(uint64_t value)
+static CKBI_UNUSED uint32_t ckbi_align_up32(uint32_t value, uint32_t unit)
+{
+    return (value + unit - 1) & ~(unit - 1);
+}
+
+static CKBI_UNUSED uint32_t ckbi_align_down32(uint32_t value, uint32_t unit)
+{
+    return value & ~(unit - 1);
+}
+
+static CKBI_UNUSED bool ckbi_is_power_of_two(uint32_t value)
 {
     return value != 0 && (value & (value - 1)) == 0;
+}
+
+static CKBI_UNUSED uint32_t ckbi_min32(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+static CKBI_UNUSED uint32_t ckbi_max32(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
 }
 
 static CKBI_UNUSED uint64_t ckbi_min(uint64_t a, uint64_t b)
@@ -1911,9 +1931,12 @@ CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
 }
 
 /* ---------------------------------------------------------------------------------------------- >>types
- * State in memory. Everything lies in the caller's memory; `ckbi_arena` carves it. */
+ * State in memory. Everything lies in the caller's memory; `ckbi_arena` carves it.
+ *
+ * A position in a segment, and room there, is counted in units of 8 bytes, where all that is looked for begins:
+ * that takes 32 bits. Bytes are what the medium, a fault and the API take, and lengths of what lies in memory. */
 
-#define CKBI_UNIT 8u /* records start at multiples of this; positions are stored divided by it */
+#define CKBI_UNIT 8u
 #define CKBI_HEADER_BYTES 64u
 #define CKBI_SEGMENT_BYTES_MAX (UINT64_C(1) << 33) /* positions in facts have 30 bits */
 #define CKBI_FACT_BYTES 24u
@@ -2071,18 +2094,18 @@ typedef struct ckbi_source {
     bool ahead; /* fill the whole buffer, for sequential reading */
     uint8_t *buffer;
     size_t size;
-    uint64_t at; /* what the buffer holds */
+    uint32_t at; /* what the buffer holds */
     size_t have;
-    uint64_t limit; /* bytes of the segment that may be read */
+    uint32_t limit; /* how much of the segment may be read */
 } ckbi_source;
 
 typedef struct ckbi_record {
-    uint64_t offset;
-    uint64_t payload; /* offset of the payload */
-    uint64_t end;     /* offset of the next record */
+    uint32_t offset;
+    uint32_t payload; /* offset of the payload */
+    uint32_t end;     /* offset of the next record */
     uint32_t payload_bytes;
     uint32_t payload_crc;
-    uint32_t durable; /* units: all of this segment below is durable */
+    uint32_t durable; /* all of this segment below is durable */
     uint32_t aux;     /* version, kind, or what the type says */
     uint32_t tables;  /* bytes of the window table */
     uint16_t header_bytes;
@@ -2114,7 +2137,7 @@ typedef struct ckbi_fact {
 /* Where facts go next. */
 typedef struct ckbi_journal {
     uint64_t epoch;
-    uint64_t end;
+    uint32_t end;
     uint32_t segment;
     uint32_t seed;
 } ckbi_journal;
@@ -2123,16 +2146,16 @@ typedef struct ckbi_journal {
 typedef struct ckbi_walk {
     ckbi_source source;
     uint32_t seed;
-    uint64_t at;
-    uint64_t known; /* all below is durable */
-    uint64_t stop;  /* records end here; the segment's end when nobody knows */
+    uint32_t at;
+    uint32_t known; /* all below is durable */
+    uint32_t stop;  /* records end here; the segment's end when nobody knows */
     bool whole;     /* durable up to its LAST mark */
     bool verify;    /* check payloads of durable records too */
     bool looked_ahead;
     bool ended;
     bool payload_bad;   /* the record returned is durable and its payload does not verify */
-    uint64_t ahead_end; /* end of the last valid record seen by looking ahead */
-    uint64_t dropped;   /* bytes of a torn tail, as far as they are recognisable */
+    uint32_t ahead_end; /* end of the last valid record seen by looking ahead */
+    uint32_t dropped;   /* how much of a torn tail, as far as it is recognisable */
     ckbi_record record;
     ckbi_record ahead; /* what looking ahead finds */
 } ckbi_walk;
@@ -2165,36 +2188,34 @@ typedef struct ckbi_mounting {
     uint32_t next_serial; /* behind the highest that records name */
 } ckbi_mounting;
 
+/* What is used most stands first: small machines reach it with short instructions. */
 struct ckb_volume {
-    ckb_medium medium;
+    ckbi_segment *segments;
+    uint8_t *io_buffer;
+    size_t io_bytes;
+    ckbi_log_slot *logs;
+    ckbi_container *containers;
+    uint32_t *by_id, *by_serial;
+    uint32_t container_slots;    /* of the two hash tables; a power of two */
+    struct ckb_writer **writers; /* of chunks, then of logs, then that of compaction */
+    uint32_t writer_places;
+    struct ckbi_compactor *compactor; /* null: there is none */
+    uint32_t *pool;                   /* prepared segments, oldest first */
+    uint32_t failed;
     ckb_probe_info header; /* what the headers of all segments say */
-    uint32_t id_state;     /* checksum state after the volume id */
+    ckb_medium medium;
+    uint32_t id_state; /* checksum state after the volume id */
     ckb_config config;
+    ckbi_index index;
 
     CKB_MUTEX lock;      /* segments, containers, pool, writers; held briefly */
     CKB_MUTEX long_lock; /* journal and everything that prepares or frees segments; held during I/O */
     CKB_MUTEX tidy_lock; /* compaction; taken before all others */
-    uint32_t failed;
 
-    ckbi_segment *segments;
-    uint32_t free_count, free_cursor, parked_count;
-    uint32_t *pool; /* prepared segments, oldest first */
-    uint32_t pool_count;
-
-    ckbi_container *containers;
-    uint32_t *by_id, *by_serial;
-    uint32_t container_slots; /* of the two hash tables; a power of two */
-    ckbi_log_slot *logs;
+    uint32_t pool_count, free_count, free_cursor, parked_count;
     uint32_t next_serial;
-    uint32_t mount_serial; /* next_serial at mount: what was created since lost nothing */
-
-    ckbi_index index;
+    uint32_t mount_serial;    /* next_serial at mount: what was created since lost nothing */
     uint32_t supersede_clock; /* counts segments that died */
-
-    struct ckb_writer **writers; /* of chunks, then of logs, then that of compaction */
-    uint32_t writer_places;
-    struct ckbi_compactor *compactor; /* null: there is none */
-
     uint64_t next_epoch;
     uint64_t mount_epoch; /* next_epoch as the journal had it at mount */
     uint32_t epoch_clock; /* what next_epoch was when a segment was prepared last, for those without its lock */
@@ -2212,9 +2233,6 @@ struct ckb_volume {
     uint64_t let_go;      /* deletes whose records compaction let go; their slots are swept */
     bool sweep_pays;      /* and some of their segments were freed since */
     uint64_t moved_bytes; /* by compaction since mount */
-
-    uint8_t *io_buffer;
-    size_t io_bytes;
 
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
@@ -2258,15 +2276,20 @@ static CKBI_UNUSED void *ckbi_arena_take(ckbi_arena *arena, uint64_t wanted, siz
     return taken;
 }
 
-static CKBI_UNUSED void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment,
-                                       uint64_t offset, uint64_t expected, uint64_t found)
+static CKBI_UNUSED uint64_t ckbi_bytes(uint32_t units)
+{
+    return (uint64_t)units * CKBI_UNIT;
+}
+
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment,
+                                                     uint32_t at, uint64_t expected, uint64_t found)
 {
     if (!fault)
         return;
     fault->status = status;
     fault->topic = topic;
     fault->segment = segment;
-    fault->offset = offset;
+    fault->offset = ckbi_bytes(at);
     fault->index = 0;
     fault->expected = expected;
     fault->found = found;
@@ -2279,66 +2302,96 @@ static CKBI_UNUSED bool ckbi_geometry_valid(const ckb_geometry *g)
     return ckbi_is_power_of_two(g->write_unit) && g->write_unit >= 8 && g->write_unit <= 65536 &&
            ckbi_is_power_of_two(g->read_unit) && g->read_unit <= g->write_unit &&
            ckbi_is_power_of_two(g->buffer_align) && g->buffer_align <= 65536 && g->segment_count >= 4 &&
-           g->segment_count < CKB_NO_SEGMENT && g->segment_bytes % g->write_unit == 0 &&
-           g->segment_bytes / g->write_unit >= 4 && g->segment_bytes >= 512 &&
-           g->segment_bytes <= CKBI_SEGMENT_BYTES_MAX;
+           g->segment_count < CKB_NO_SEGMENT && g->segment_bytes <= CKBI_SEGMENT_BYTES_MAX &&
+           (g->segment_bytes & (g->write_unit - 1)) == 0 && g->segment_bytes >= 4 * (uint64_t)g->write_unit &&
+           g->segment_bytes >= 512;
+}
+
+static CKBI_UNUSED uint32_t ckbi_segment_units(const ckb_geometry *g)
+{
+    return (uint32_t)(g->segment_bytes / CKBI_UNIT);
+}
+
+static CKBI_UNUSED uint32_t ckbi_write_units(const ckb_geometry *g)
+{
+    return g->write_unit / CKBI_UNIT;
 }
 
 /* Where records begin: behind the header, which has its write unit to itself. */
-static CKBI_UNUSED uint64_t ckbi_data_start(const ckb_geometry *g)
+static CKBI_UNUSED uint32_t ckbi_data_start(const ckb_geometry *g)
 {
-    return ckbi_align_up(CKBI_HEADER_BYTES, g->write_unit);
+    return ckbi_align_up32(CKBI_HEADER_BYTES, g->write_unit) / CKBI_UNIT;
 }
 
 /* Larger segments keep their last unit for the SEAL; in small ones it would cost more than it saves. */
 static CKBI_UNUSED bool ckbi_has_seal(const ckb_geometry *g)
 {
-    return g->segment_bytes / g->write_unit >= 64;
+    return ckbi_segment_units(g) / 64 >= ckbi_write_units(g);
 }
 
 /* What SEAL, and NEXT likewise, takes at the end of a segment: a write unit, or several small ones. */
 static CKBI_UNUSED uint32_t ckbi_last_bytes(const ckb_geometry *g)
 {
-    return (uint32_t)ckbi_align_up(CKBI_RECORD_SEAL_BYTES, g->write_unit);
+    return ckbi_align_up32(CKBI_RECORD_SEAL_BYTES, g->write_unit);
 }
 
-static CKBI_UNUSED uint64_t ckbi_data_limit(const ckb_geometry *g)
+static CKBI_UNUSED uint32_t ckbi_seal_at(const ckb_geometry *g)
 {
-    return g->segment_bytes - (ckbi_has_seal(g) ? ckbi_last_bytes(g) : 0);
+    return ckbi_segment_units(g) - ckbi_last_bytes(g) / CKBI_UNIT;
 }
 
-static CKBI_UNUSED uint32_t ckbi_window_count(uint64_t payload_bytes)
+static CKBI_UNUSED uint32_t ckbi_data_limit(const ckb_geometry *g)
 {
-    return (uint32_t)((payload_bytes + CKB_WINDOW_BYTES - 1) / CKB_WINDOW_BYTES);
+    return ckbi_has_seal(g) ? ckbi_seal_at(g) : ckbi_segment_units(g);
 }
 
-static CKBI_UNUSED uint32_t ckbi_table_bytes(uint64_t payload_bytes)
+/* What so many bytes take in a segment. */
+static CKBI_UNUSED uint32_t ckbi_units(uint32_t bytes)
+{
+    return bytes / CKBI_UNIT + (bytes % CKBI_UNIT != 0);
+}
+
+static CKBI_UNUSED uint32_t ckbi_window_count(uint32_t payload_bytes)
+{
+    return payload_bytes / CKB_WINDOW_BYTES + (payload_bytes % CKB_WINDOW_BYTES != 0);
+}
+
+static CKBI_UNUSED uint32_t ckbi_table_bytes(uint32_t payload_bytes)
 {
     if (payload_bytes <= CKB_WINDOW_BYTES)
         return 0;
-    return (uint32_t)ckbi_align_up((uint64_t)ckbi_window_count(payload_bytes) * 4, CKBI_UNIT);
+    return ckbi_align_up32(ckbi_window_count(payload_bytes) * 4, CKBI_UNIT);
 }
 
 static CKBI_UNUSED uint32_t ckbi_max_table_bytes(const ckb_geometry *g)
 {
-    return ckbi_table_bytes(ckbi_min(g->segment_bytes, UINT32_MAX));
+    return ckbi_table_bytes((uint32_t)ckbi_min(g->segment_bytes, UINT32_MAX));
 }
 
 /* Room that must stay behind the records of a segment: two batch ends, and a summary of so many. */
-static CKBI_UNUSED uint64_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_entries)
+static CKBI_UNUSED uint32_t ckbi_tail_room(const ckb_geometry *g, uint32_t summary_entries)
 {
-    uint64_t room = 2 * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
+    uint32_t bytes = 2 * (CKBI_RECORD_COMMON + g->write_unit);
     if (summary_entries > 0)
-        room +=
-            CKBI_RECORD_COMMON + ckbi_align_up((uint64_t)summary_entries * CKBI_SUMMARY_ENTRY_BYTES, CKBI_UNIT);
-    return room;
+        bytes += CKBI_RECORD_COMMON + summary_entries * CKBI_SUMMARY_ENTRY_BYTES;
+    return ckbi_units(bytes);
 }
 
-/* Room a record needs at most, alignment of its payload included. */
-static CKBI_UNUSED uint64_t ckbi_record_room(const ckb_geometry *g, uint64_t payload_bytes, bool aligned)
+/* Room a record of a chunk or an entry needs at most, alignment of its payload included. */
+static CKBI_UNUSED uint32_t ckbi_record_room(const ckb_geometry *g, uint32_t payload_bytes, uint32_t tables,
+                                             bool aligned)
 {
-    uint64_t bytes = CKBI_RECORD_CHUNK_BYTES + ckbi_table_bytes(payload_bytes) + (aligned ? g->write_unit : 0);
-    return bytes + ckbi_align_up(payload_bytes, CKBI_UNIT);
+    return (CKBI_RECORD_CHUNK_BYTES + tables + (aligned ? g->write_unit : 0)) / CKBI_UNIT +
+           ckbi_units(payload_bytes);
+}
+
+/* Most bytes in one record of a chunk or an entry, beside so many at the start of a segment. */
+static CKBI_UNUSED uint32_t ckbi_room_max(const ckb_geometry *g, uint32_t start_bytes, uint32_t summary_entries)
+{
+    uint32_t overhead = ckbi_data_start(g) + start_bytes / CKBI_UNIT + ckbi_tail_room(g, summary_entries) +
+                        ckbi_record_room(g, CKBI_UNIT, 0, true);
+    uint32_t limit = ckbi_data_limit(g);
+    return limit > overhead ? (uint32_t)ckbi_min(ckbi_bytes(limit - overhead), UINT32_MAX - CKBI_UNIT) : 0;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>record
@@ -2350,9 +2403,9 @@ static CKBI_UNUSED uint32_t ckbi_segment_seed(const ckb_volume *v, uint32_t segm
     return ckbi_crc_update8(ckbi_crc_update8(v->id_state, epoch), segment);
 }
 
-static CKBI_UNUSED uint32_t ckbi_seed(uint32_t segment_seed, uint64_t offset, uint32_t purpose)
+static CKBI_UNUSED uint32_t ckbi_seed(uint32_t segment_seed, uint32_t offset, uint32_t purpose)
 {
-    return ckbi_crc_update8(segment_seed, offset / CKBI_UNIT | (uint64_t)purpose << 32);
+    return ckbi_crc_update8(segment_seed, offset | (uint64_t)purpose << 32);
 }
 
 /* Writes the common fields; the caller fills what follows them and then seals. */
@@ -2368,7 +2421,7 @@ static CKBI_UNUSED void ckbi_record_begin(uint8_t *header, uint8_t type, uint8_t
     ckbi_put32(header + 20, aux);
 }
 
-static CKBI_UNUSED void ckbi_record_seal(uint8_t *header, uint32_t segment_seed, uint64_t offset)
+static CKBI_UNUSED void ckbi_record_seal(uint8_t *header, uint32_t segment_seed, uint32_t offset)
 {
     uint32_t state = ckbi_seed(segment_seed, offset, CKBI_SEED_HEADER);
     ckbi_put32(header, ckbi_crc_update(state, header + 4, (size_t)ckbi_get16(header + 6) - 4));
@@ -2401,7 +2454,7 @@ static CKBI_UNUSED bool ckbi_record_plausible(const uint8_t *header)
 
 /* Decodes a header whose `header_bytes` are all in memory. False: not a valid record of this place. */
 static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, uint32_t segment_seed,
-                                                         uint64_t offset, const uint8_t *header,
+                                                         uint32_t offset, const uint8_t *header,
                                                          ckbi_record *record)
 {
     uint16_t header_bytes = ckbi_get16(header + 6);
@@ -2432,92 +2485,127 @@ static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, 
     }
     if (record->type == CKBI_RECORD_CHUNK)
         record->tables = ckbi_table_bytes(record->payload_bytes);
-    record->payload = offset + header_bytes + record->tables;
+    record->payload = offset + (header_bytes + record->tables) / CKBI_UNIT;
     if (record->flags & CKBI_FLAG_ALIGNED)
-        record->payload = ckbi_align_up(record->payload, g->write_unit);
-    record->end = ckbi_align_up(record->payload + record->payload_bytes, CKBI_UNIT);
+        record->payload = ckbi_align_up32(record->payload, ckbi_write_units(g));
+    record->end = record->payload + ckbi_units(record->payload_bytes);
     if (record->serial != 0 && (record->aux == 0 || record->aux >= CKBI_TOMBSTONE))
         return false;
-    return record->end <= g->segment_bytes && (uint64_t)record->durable * CKBI_UNIT <= offset;
+    return record->end <= ckbi_segment_units(g) && record->durable <= offset;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>source
  * Bytes of a segment, from the medium or from the buffers of the writer that has it open. */
 
-static int ckbi_load(ckb_volume *v, uint32_t segment, uint64_t offset, uint8_t *bytes, size_t length);
+static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *bytes, size_t length);
 
-static CKBI_UNUSED void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer, size_t size,
-                                         uint32_t segment)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer,
+                                                       size_t size, uint32_t segment)
 {
     s->volume = v;
     s->segment = segment;
     s->ahead = true;
     s->buffer = buffer;
-    s->size = size;
+    s->size = (size_t)ckbi_min(size, v->medium.geometry.segment_bytes);
     s->at = 0;
     s->have = 0;
-    s->limit = v->medium.geometry.segment_bytes;
+    s->limit = ckbi_segment_units(&v->medium.geometry);
 }
 
-/* Points `*bytes` at `length` bytes from `offset`. `length` is at most the buffer less one read unit. */
-static CKBI_UNUSED int ckbi_source_get(ckbi_source *s, uint64_t offset, size_t length, const uint8_t **bytes)
+/* What reads of the medium begin and end on, where positions allow. */
+static CKBI_UNUSED uint32_t ckbi_source_unit(const ckbi_source *s)
 {
-    if (offset < s->at || offset + length > s->at + s->have) {
-        uint64_t unit = s->volume->medium.geometry.read_unit;
-        uint64_t from = ckbi_align_down(offset, unit);
-        uint64_t to = ckbi_align_up(offset + length, unit);
-        if (s->ahead)
-            to = ckbi_min(from + ckbi_align_down(s->size, unit), ckbi_max(to, ckbi_align_down(s->limit, unit)));
-        CKB_ASSERT(to - from <= s->size);
-        s->have = 0;
-        int status = ckbi_load(s->volume, s->segment, from, s->buffer, (size_t)(to - from));
-        if (status != CKB_OK)
-            return status;
-        s->at = from;
-        s->have = (size_t)(ckbi_min(to, ckbi_max(s->limit, offset + length)) - from);
-    }
-    *bytes = s->buffer + (offset - s->at);
+    return ckbi_units(s->volume->medium.geometry.read_unit);
+}
+
+/* Most bytes that one ckbi_source_get takes, wherever it begins. */
+static CKBI_UNUSED uint32_t ckbi_source_step(const ckbi_source *s)
+{
+    return (uint32_t)ckbi_min(s->size, UINT32_MAX / 2) / CKBI_UNIT * CKBI_UNIT -
+           ckbi_source_unit(s) * CKBI_UNIT;
+}
+
+/* Fills the buffer from `at` on, with `units` or more. */
+static CKBI_UNUSED int ckbi_source_fill(ckbi_source *s, uint32_t at, uint32_t units)
+{
+    uint32_t unit = ckbi_source_unit(s);
+    uint32_t from = ckbi_align_down32(at, unit);
+    uint32_t to = ckbi_align_up32(at + units, unit);
+    if (s->ahead)
+        to = ckbi_min32(from + ckbi_align_down32((uint32_t)(s->size / CKBI_UNIT), unit),
+                        ckbi_max32(to, ckbi_align_down32(s->limit, unit)));
+    size_t bytes = (size_t)(to - from) * CKBI_UNIT;
+    CKB_ASSERT(bytes <= s->size);
+    s->have = 0;
+    int status = ckbi_load(s->volume, s->segment, from, s->buffer, bytes);
+    if (status != CKB_OK)
+        return status;
+    s->at = from;
+    s->have = (size_t)(ckbi_min32(to, ckbi_max32(s->limit, at + units)) - from) * CKBI_UNIT;
     return CKB_OK;
 }
 
-/* Continues a checksum over `length` bytes from `offset`. */
-static CKBI_UNUSED int ckbi_source_crc(ckbi_source *s, uint64_t offset, uint64_t length, uint32_t *state)
+/* Bytes that the buffer holds from `at` on. */
+static CKBI_UNUSED size_t ckbi_source_left(const ckbi_source *s, uint32_t at)
 {
-    size_t step_max = s->size - s->volume->medium.geometry.read_unit;
+    uint32_t behind = at - s->at; /* wraps round where `at` is before it */
+    return behind < s->have / CKBI_UNIT ? s->have - (size_t)behind * CKBI_UNIT : 0;
+}
+
+/* Points `*bytes` at `length` bytes from `at`, at most ckbi_source_step of them. */
+static CKBI_UNUSED int ckbi_source_get(ckbi_source *s, uint32_t at, uint32_t length, const uint8_t **bytes)
+{
+    int status = CKB_OK;
+    if (length > ckbi_source_left(s, at))
+        status = ckbi_source_fill(s, at, ckbi_units(length));
+    if (status == CKB_OK)
+        *bytes = s->buffer + (size_t)(at - s->at) * CKBI_UNIT;
+    return status;
+}
+
+/* Continues a checksum over `length` bytes from `at`, and copies them to `out` unless that is null. */
+static CKBI_UNUSED int ckbi_source_take(ckbi_source *s, uint32_t at, uint32_t length, uint8_t *out,
+                                        uint32_t *state)
+{
+    uint32_t step_max = ckbi_source_step(s);
     while (length > 0) {
         const uint8_t *bytes;
-        size_t step = (size_t)ckbi_min(length, step_max);
-        if (offset >= s->at && offset < s->at + s->have)
-            step = (size_t)ckbi_min(step, s->at + s->have - offset);
-        int status = ckbi_source_get(s, offset, step, &bytes);
+        uint32_t step = ckbi_min32(length, step_max);
+        size_t left = ckbi_source_left(s, at);
+        if (left > 0 && left < step)
+            step = (uint32_t)left;
+        int status = ckbi_source_get(s, at, step, &bytes);
         if (status != CKB_OK)
             return status;
         *state = ckbi_crc_update(*state, bytes, step);
-        offset += step;
+        if (out) {
+            ckbi_copy(out, bytes, step);
+            out += step;
+        }
+        at += step / CKBI_UNIT;
         length -= step;
     }
     return CKB_OK;
 }
 
 /* Reads and checks a record's header. CKB_CORRUPT: nothing valid here. */
-static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed, uint64_t offset,
+static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed, uint32_t offset,
                                           ckbi_record *record)
 {
     const uint8_t *header;
     const ckb_geometry *g = &s->volume->medium.geometry;
-    if (offset + CKBI_RECORD_COMMON > g->segment_bytes)
-        return CKB_CORRUPT;
-    int status = ckbi_source_get(s, offset, CKBI_RECORD_COMMON, &header);
-    if (status != CKB_OK)
-        return status;
-    if (!ckbi_record_plausible(header))
-        return CKB_CORRUPT;
-    uint16_t header_bytes = ckbi_get16(header + 6);
-    if (offset + header_bytes > g->segment_bytes)
-        return CKB_CORRUPT;
-    status = ckbi_source_get(s, offset, header_bytes, &header);
-    if (status != CKB_OK)
-        return status;
+    uint32_t bytes = CKBI_RECORD_COMMON;
+    /* First what tells how long it is, then all of it. */
+    for (int look = 0; look < 2; look++) {
+        if (offset + bytes / CKBI_UNIT > ckbi_segment_units(g))
+            return CKB_CORRUPT;
+        int status = ckbi_source_get(s, offset, bytes, &header);
+        if (status != CKB_OK)
+            return status;
+        if (!ckbi_record_plausible(header))
+            return CKB_CORRUPT;
+        bytes = ckbi_get16(header + 6);
+    }
     return ckbi_record_decode(g, segment_seed, offset, header, record) ? CKB_OK : CKB_CORRUPT;
 }
 
@@ -2531,19 +2619,19 @@ static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segme
     for (uint32_t w = 0; w < windows; w++) {
         if (w % CKBI_TABLE_STEP == 0) {
             const uint8_t *bytes;
-            size_t length = (size_t)ckbi_min(sizeof(table), r->tables - (uint64_t)w * 4);
+            uint32_t length = ckbi_min32(sizeof(table), r->tables - w * 4);
             bool ahead = s->ahead;
             s->ahead = false;
-            int status = ckbi_source_get(s, r->offset + r->header_bytes + (uint64_t)w * 4, length, &bytes);
+            int status = ckbi_source_get(s, r->offset + (r->header_bytes + w * 4) / CKBI_UNIT, length, &bytes);
             s->ahead = ahead;
             if (status != CKB_OK)
                 return status;
             ckbi_copy(table, bytes, length);
         }
-        uint64_t begin = (uint64_t)w * CKB_WINDOW_BYTES;
-        uint64_t length = ckbi_min(CKB_WINDOW_BYTES, r->payload_bytes - begin);
+        uint32_t begin = w * CKB_WINDOW_BYTES;
+        uint32_t length = ckbi_min32(CKB_WINDOW_BYTES, r->payload_bytes - begin);
         uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_WINDOW + w);
-        int status = ckbi_source_crc(s, r->payload + begin, length, &state);
+        int status = ckbi_source_take(s, r->payload + begin / CKBI_UNIT, length, NULL, &state);
         if (status != CKB_OK)
             return status;
         if (state != ckbi_get32(table + (size_t)(w % CKBI_TABLE_STEP) * 4))
@@ -2559,8 +2647,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t
     if (r->type == CKBI_RECORD_END || r->payload_bytes == 0)
         return CKB_OK;
     uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_PAYLOAD);
-    uint64_t from = r->tables > 0 ? r->offset + r->header_bytes : r->payload;
-    int status = ckbi_source_crc(s, from, r->tables > 0 ? r->tables : r->payload_bytes, &state);
+    uint32_t from = r->tables > 0 ? r->offset + r->header_bytes / CKBI_UNIT : r->payload;
+    int status = ckbi_source_take(s, from, r->tables > 0 ? r->tables : r->payload_bytes, NULL, &state);
     if (status != CKB_OK)
         return status;
     if (state != r->payload_crc)
@@ -2580,7 +2668,7 @@ static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, ckb_volume *v, uint8_t *buf
     w->seed = ckbi_segment_seed(v, segment, epoch);
     w->at = ckbi_data_start(&v->medium.geometry);
     w->known = 0;
-    w->stop = v->medium.geometry.segment_bytes;
+    w->stop = ckbi_segment_units(&v->medium.geometry);
     w->whole = false;
     w->verify = false;
     w->looked_ahead = false;
@@ -2592,43 +2680,44 @@ static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, ckb_volume *v, uint8_t *buf
 
 /* Looks for valid records behind `from`: at every unit of 8 near it, at every write unit further on
  * (each batch begins on one). `*first` is the first one found, or the segment's end. */
-static CKBI_UNUSED int ckbi_walk_search(ckbi_walk *w, uint64_t from, bool all, uint64_t *first)
+static CKBI_UNUSED int ckbi_walk_search(ckbi_walk *w, uint32_t from, bool all, uint32_t *first)
 {
     const ckb_geometry *g = &w->source.volume->medium.geometry;
-    uint64_t fine_until = from + 4 * CKB_WINDOW_BYTES;
+    uint32_t fine_until = from + 4 * CKB_WINDOW_BYTES / CKBI_UNIT;
+    uint32_t end = ckbi_segment_units(g);
     ckbi_record *record = &w->ahead;
-    *first = g->segment_bytes;
-    for (uint64_t at = from; at + CKBI_RECORD_COMMON <= g->segment_bytes;) {
+    *first = end;
+    for (uint32_t at = from; at < end;) {
         int status = ckbi_source_record(&w->source, w->seed, at, record);
         if (status == CKB_OK) {
-            *first = ckbi_min(*first, at);
+            *first = ckbi_min32(*first, at);
             if (!all)
                 return CKB_OK;
-            w->known = ckbi_max(w->known, (uint64_t)record->durable * CKBI_UNIT);
+            w->known = ckbi_max32(w->known, record->durable);
             if (record->type != CKBI_RECORD_SEAL && record->type != CKBI_RECORD_NEXT)
-                w->ahead_end = ckbi_max(w->ahead_end, record->end);
+                w->ahead_end = ckbi_max32(w->ahead_end, record->end);
         } else if (status != CKB_CORRUPT) {
             return status;
         }
-        at = at < fine_until ? at + CKBI_UNIT : ckbi_align_up(at + 1, g->write_unit);
+        at = at < fine_until ? at + 1 : ckbi_align_up32(at + 1, ckbi_write_units(g));
     }
     return CKB_OK;
 }
 
 /* Is the damage at `at` below a durable mark? Looks ahead once. */
-static CKBI_UNUSED int ckbi_walk_is_durable(ckbi_walk *w, uint64_t at, bool *durable)
+static CKBI_UNUSED int ckbi_walk_is_durable(ckbi_walk *w, uint32_t at, bool *durable)
 {
-    uint64_t first;
+    uint32_t first;
     *durable = w->whole || w->known > at;
     if (*durable || w->looked_ahead)
         return CKB_OK;
     w->looked_ahead = true;
-    int status = ckbi_walk_search(w, at + CKBI_UNIT, true, &first);
+    int status = ckbi_walk_search(w, at + 1, true, &first);
     *durable = w->known > at;
     return status;
 }
 
-static CKBI_UNUSED int ckbi_walk_torn(ckbi_walk *w, uint64_t at)
+static CKBI_UNUSED int ckbi_walk_torn(ckbi_walk *w, uint32_t at)
 {
     w->ended = true;
     w->stop = at;
@@ -2646,12 +2735,12 @@ static CKBI_UNUSED int ckbi_walk_damage(ckbi_walk *w)
         return status;
     if (!durable)
         return ckbi_walk_torn(w, w->at);
-    uint64_t next;
-    status = ckbi_walk_search(w, w->at + CKBI_UNIT, false, &next);
+    uint32_t next;
+    status = ckbi_walk_search(w, w->at + 1, false, &next);
     if (status != CKB_OK)
         return status;
     w->record.offset = w->at;
-    w->record.end = ckbi_min(next, w->stop);
+    w->record.end = ckbi_min32(next, w->stop);
     w->at = w->record.end;
     return CKB_CORRUPT;
 }
@@ -2662,7 +2751,7 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
 {
     w->payload_bad = false;
     if (w->ended || w->at >= w->stop) {
-        w->stop = ckbi_min(w->at, w->stop);
+        w->stop = ckbi_min32(w->at, w->stop);
         return CKB_END;
     }
     int status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
@@ -2671,7 +2760,7 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
     if (status != CKB_OK)
         return status;
     const ckbi_record *r = &w->record;
-    w->known = ckbi_max(w->known, (uint64_t)r->durable * CKBI_UNIT);
+    w->known = ckbi_max32(w->known, r->durable);
     if (w->verify || (!w->whole && r->end > w->known)) {
         status = ckbi_source_verify(&w->source, w->seed, r);
         if (status == CKB_CORRUPT) {
@@ -2873,23 +2962,31 @@ CKB_DEF int ckb_probe(const void *bytes, ckb_probe_info *info)
 }
 
 /* A failed write or sync is final for this mount: nothing is retried and trusted. */
-static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint64_t offset)
+static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
 {
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, offset, 0, 0);
+    ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
     CKB_MUTEX_UNLOCK(&v->lock);
     CKBI_STORE(&v->failed, 1);
     return CKB_IO; /* whatever the medium said: no other status may promise that nothing changed */
 }
 
-static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, uint64_t offset,
-                                    uint64_t expected, uint64_t found)
+static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, uint32_t at, uint64_t expected,
+                                    uint64_t found)
 {
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_fault_set(&v->last_fault, CKB_CORRUPT, topic, segment, offset, expected, found);
+    ckbi_fault_set(&v->last_fault, CKB_CORRUPT, topic, segment, at, expected, found);
     if (v->damage++ == 0)
         v->first_damage = v->last_fault;
     CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* The mount cut off what was never made durable. */
+static CKBI_UNUSED void ckbi_tail_dropped(ckb_volume *v, uint32_t segment, uint32_t at, uint32_t units)
+{
+    v->dropped_bytes += ckbi_bytes(units);
+    v->dropped_tails++;
+    ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, at, 0, ckbi_bytes(units));
 }
 
 /* The first segment that is not the journal's. */
@@ -2926,37 +3023,38 @@ static CKBI_UNUSED void ckbi_fact_put(uint8_t *bytes, const ckbi_fact *fact)
 
 /* Makes one batch, a FACTS record and its END, of `count` facts that stand in `b` behind the room for
  * the record's header; returns its length. */
-static CKBI_UNUSED size_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t seed, uint64_t offset,
-                                           uint32_t durable, uint32_t unit)
+static CKBI_UNUSED uint32_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t seed, uint32_t offset,
+                                             uint32_t durable, uint32_t unit)
 {
     uint32_t payload = count * CKBI_FACT_BYTES;
-    size_t used = CKBI_RECORD_COMMON + payload;
-    size_t batch = (size_t)ckbi_align_up(used + CKBI_RECORD_COMMON, unit);
+    uint32_t used = CKBI_RECORD_COMMON + payload;
+    uint32_t batch = ckbi_align_up32(used + CKBI_RECORD_COMMON, unit);
     ckbi_record_begin(b, CKBI_RECORD_FACTS, 0, CKBI_RECORD_COMMON, payload, durable, 0);
     uint32_t state = ckbi_seed(seed, offset, CKBI_SEED_PAYLOAD);
     ckbi_put32(b + 12, ckbi_crc_update(state, b + CKBI_RECORD_COMMON, payload));
     ckbi_record_seal(b, seed, offset);
     uint8_t *end = b + used;
     ckbi_fill(end, 0, batch - used);
-    ckbi_record_begin(end, CKBI_RECORD_END, 0, CKBI_RECORD_COMMON,
-                      (uint32_t)(batch - used - CKBI_RECORD_COMMON), durable, 0);
-    ckbi_record_seal(end, seed, offset + used);
+    ckbi_record_begin(end, CKBI_RECORD_END, 0, CKBI_RECORD_COMMON, batch - used - CKBI_RECORD_COMMON, durable,
+                      0);
+    ckbi_record_seal(end, seed, offset + used / CKBI_UNIT);
     return batch;
 }
 
 /* Where the facts of a journal segment end: NEXT has a unit, or two. They are two so that neither is written
  * again when a power cut took the other. */
-static CKBI_UNUSED uint64_t ckbi_journal_limit(const ckb_geometry *g, uint32_t span)
+static CKBI_UNUSED uint32_t ckbi_journal_limit(const ckb_geometry *g, uint32_t span)
 {
-    return g->segment_bytes - (span > 1 ? 2 : 1) * (uint64_t)ckbi_last_bytes(g);
+    return ckbi_seal_at(g) - (span > 1 ? ckbi_last_bytes(g) / CKBI_UNIT : 0);
 }
 
 /* Facts of a snapshot that one journal segment holds, written in batches of a buffer. */
-static CKBI_UNUSED uint64_t ckbi_journal_facts(const ckb_geometry *g, uint32_t span, size_t buffer_bytes)
+static CKBI_UNUSED uint32_t ckbi_journal_facts(const ckb_geometry *g, uint32_t span, size_t buffer_bytes)
 {
-    uint64_t room = ckbi_journal_limit(g, span) - ckbi_data_start(g);
-    uint64_t whole = room / buffer_bytes;
-    return whole * ckbi_facts_room(buffer_bytes) + ckbi_facts_room((size_t)(room % buffer_bytes));
+    uint32_t room = ckbi_journal_limit(g, span) - ckbi_data_start(g);
+    uint32_t whole = (uint32_t)ckbi_min(buffer_bytes / CKBI_UNIT, ckbi_segment_units(g));
+    return room / whole * ckbi_facts_room((size_t)whole * CKBI_UNIT) +
+           ckbi_facts_room((size_t)(room % whole) * CKBI_UNIT);
 }
 
 /* Facts of the largest snapshot there can be. */
@@ -3077,11 +3175,11 @@ static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, u
 }
 
 #ifndef CKB_READ_ONLY
-static CKBI_UNUSED int ckbi_medium_write(ckb_volume *v, uint32_t segment, uint64_t offset, const uint8_t *bytes,
+static CKBI_UNUSED int ckbi_medium_write(ckb_volume *v, uint32_t segment, uint32_t at, const uint8_t *bytes,
                                          size_t length)
 {
-    int status = v->medium.write(v->medium.context, segment, offset, bytes, length);
-    return status == CKB_OK ? CKB_OK : ckbi_fail(v, status, segment, offset);
+    int status = v->medium.write(v->medium.context, segment, ckbi_bytes(at), bytes, length);
+    return status == CKB_OK ? CKB_OK : ckbi_fail(v, status, segment, at);
 }
 
 static CKBI_UNUSED int ckbi_medium_sync(ckb_volume *v, uint32_t segment)
@@ -3099,7 +3197,7 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
         return status;
     if (status != CKB_OK)
         return ckbi_fail(v, status, segment, 0);
-    size_t bytes = (size_t)ckbi_data_start(&v->medium.geometry);
+    size_t bytes = (size_t)ckbi_data_start(&v->medium.geometry) * CKBI_UNIT;
     ckbi_fill(v->io_buffer, 0, bytes);
     v->header.epoch = epoch;
     v->header.segment = segment;
@@ -3152,10 +3250,9 @@ static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32
 static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
     uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    uint64_t offset = v->medium.geometry.segment_bytes - (epoch == j->epoch ? 2 : 1) * (uint64_t)bytes;
+    uint32_t offset = ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1);
     ckbi_fill(v->io_buffer, 0, bytes);
-    ckbi_record_begin(v->io_buffer, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0,
-                      (uint32_t)(j->end / CKBI_UNIT), 0);
+    ckbi_record_begin(v->io_buffer, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
     ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
     ckbi_record_seal(v->io_buffer, j->seed, offset);
     int status = ckbi_medium_write(v, j->segment, offset, v->io_buffer, bytes);
@@ -3184,7 +3281,7 @@ static CKBI_UNUSED uint32_t ckbi_journal_left(const ckb_volume *v, const ckbi_jo
 {
     const ckb_geometry *g = &v->medium.geometry;
     return ckbi_facts_room(
-        (size_t)ckbi_min(v->io_bytes, ckbi_journal_limit(g, v->header.journal_span) - j->end));
+        (size_t)ckbi_min(v->io_bytes, ckbi_bytes(ckbi_journal_limit(g, v->header.journal_span) - j->end)));
 }
 
 static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
@@ -3208,11 +3305,12 @@ static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
             ckbi_fact_put(at, fact);
             more = ckbi_snapshot_next(v, &cursor, fact);
         }
-        size_t batch = ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, 0, v->medium.geometry.write_unit);
+        uint32_t batch =
+            ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, 0, v->medium.geometry.write_unit);
         int status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
         if (status != CKB_OK)
             return status;
-        j->end += batch;
+        j->end += batch / CKBI_UNIT;
     }
     return CKB_OK;
 }
@@ -3224,9 +3322,9 @@ static CKBI_UNUSED int ckbi_journal_probe(ckb_volume *v, ckbi_walk *w)
     uint64_t facts = ckbi_snapshot_facts(v);
     uint64_t bytes = facts * CKBI_FACT_BYTES +
                      (facts / ckbi_facts_room(v->io_bytes) + 1) * (2 * CKBI_RECORD_COMMON + g->write_unit);
-    uint64_t stop = ckbi_min(w->at + 2 * bytes, g->segment_bytes);
+    uint32_t stop = (uint32_t)ckbi_min(w->at + 2 * bytes / CKBI_UNIT, ckbi_segment_units(g));
     int status = CKB_CORRUPT;
-    for (; status == CKB_CORRUPT && w->at < stop; w->at += g->write_unit)
+    for (; status == CKB_CORRUPT && w->at < stop; w->at += ckbi_write_units(g))
         status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
     return status;
 }
@@ -3312,13 +3410,13 @@ static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
         return status;
     for (uint32_t i = 0; i < count; i++)
         ckbi_fact_put(v->io_buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &v->facts[i]);
-    size_t batch = ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, (uint32_t)(j->end / CKBI_UNIT),
-                                    v->medium.geometry.write_unit);
+    uint32_t batch =
+        ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, j->end, v->medium.geometry.write_unit);
     status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
     if (status == CKB_OK)
         status = ckbi_medium_sync(v, j->segment);
     if (status == CKB_OK)
-        j->end += batch;
+        j->end += batch / CKBI_UNIT;
     return status;
 }
 
@@ -3480,15 +3578,15 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     return CKB_OK;
 }
 
-/* The parked segment of chunks with the most room, at least `room` bytes, or CKB_NO_SEGMENT. */
-static CKBI_UNUSED uint32_t ckbi_find_parked(ckb_volume *v, uint64_t room)
+/* The parked segment of chunks with the most room, at least `room`, or CKB_NO_SEGMENT. */
+static CKBI_UNUSED uint32_t ckbi_find_parked(ckb_volume *v, uint32_t room)
 {
-    uint64_t limit = ckbi_data_limit(&v->medium.geometry);
+    uint32_t limit = ckbi_data_limit(&v->medium.geometry);
     uint32_t best = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = ckbi_first_segment(v); v->parked_count > 0 && i < v->header.segment_count; i++)
         if (v->segments[i].state == CKBI_SEGMENT_PARKED && v->segments[i].log == 0 &&
-            (uint64_t)v->segments[i].end * CKBI_UNIT + room <= limit &&
+            v->segments[i].end + room <= limit &&
             (best == CKB_NO_SEGMENT || v->segments[i].end < v->segments[best].end))
             best = i;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -3551,7 +3649,7 @@ static CKBI_UNUSED int ckbi_segment_fresh(ckb_volume *v, uint32_t keep, uint32_t
 }
 
 /* A segment for a writer of chunks: a parked one with that much room, or a fresh one. No lock is held. */
-static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint64_t room, uint32_t keep, bool may_resume,
+static CKBI_UNUSED int ckbi_segment_take(ckb_volume *v, uint32_t room, uint32_t keep, bool may_resume,
                                          uint32_t *segment)
 {
     CKB_MUTEX_LOCK(&v->lock);
@@ -3661,11 +3759,10 @@ static CKBI_UNUSED ckbi_log_slot *ckbi_log_by_serial(const ckb_volume *v, uint32
 /* Units that the record of a chunk or delete takes, its entry in a summary included. */
 static CKBI_UNUSED uint32_t ckbi_record_units(const ckb_volume *v, uint32_t length, uint32_t version)
 {
-    uint64_t bytes =
-        CKBI_RECORD_CHUNK_BYTES + (ckbi_has_seal(&v->medium.geometry) ? CKBI_SUMMARY_ENTRY_BYTES : 0);
-    if (!(version & CKBI_TOMBSTONE))
-        bytes += ckbi_align_up(length, CKBI_UNIT) + ckbi_table_bytes(length);
-    return (uint32_t)((bytes + CKBI_UNIT - 1) / CKBI_UNIT);
+    uint32_t units = (CKBI_RECORD_CHUNK_BYTES) / CKBI_UNIT;
+    if (ckbi_has_seal(&v->medium.geometry))
+        units += ckbi_units(CKBI_SUMMARY_ENTRY_BYTES);
+    return version & CKBI_TOMBSTONE ? units : units + ckbi_units(length) + ckbi_table_bytes(length) / CKBI_UNIT;
 }
 
 /* What a slot's record counts for; the same when it is added and when it is taken away. */
@@ -3726,11 +3823,29 @@ static CKBI_UNUSED uint64_t ckbi_deletes(const ckb_volume *v)
 /* ---------------------------------------------------------------------------------------------- >>mount
  * Journal -> segments and containers; summaries or records -> index. Reads only. */
 
-static CKBI_UNUSED int ckbi_mount_error(ckbi_mounting *m, int status, int topic, uint32_t segment,
-                                        uint64_t offset, uint64_t expected, uint64_t found)
+static CKBI_UNUSED int ckbi_mount_error(ckbi_mounting *m, int status, int topic, uint32_t segment, uint32_t at,
+                                        uint64_t expected, uint64_t found)
 {
-    ckbi_fault_set(&m->volume->last_fault, status, topic, segment, offset, expected, found);
+    ckbi_fault_set(&m->volume->last_fault, status, topic, segment, at, expected, found);
     return status;
+}
+
+/* The medium could not read there. */
+static CKBI_UNUSED int ckbi_mount_unread(ckbi_mounting *m, int status, uint32_t segment, uint32_t at)
+{
+    return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+}
+
+/* The journal has a fact that cannot be. */
+static CKBI_UNUSED int ckbi_mount_bad_fact(ckbi_mounting *m, uint64_t expected, uint64_t found)
+{
+    return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, m->volume->journal.segment, 0, expected, found);
+}
+
+/* There are more of these than the configuration has room for. */
+static CKBI_UNUSED int ckbi_mount_too_many(ckbi_mounting *m, int topic, uint64_t room)
+{
+    return ckbi_mount_error(m, CKB_NOSPACE, topic, CKB_NO_SEGMENT, 0, room, room + 1);
 }
 
 static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *fact)
@@ -3738,7 +3853,7 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
     ckb_volume *v = m->volume;
     uint32_t state = (uint32_t)(fact->c & 0xFF);
     if (fact->a == 0 || fact->a == UINT32_MAX || state > CKB_CONTAINER_DELETED)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0, 0, fact->a);
+        return ckbi_mount_bad_fact(m, 0, fact->a);
     ckbi_container *c = ckbi_container_by_serial(v, fact->a);
     if (state == CKB_CONTAINER_NONE) {
         if (c)
@@ -3749,8 +3864,7 @@ static CKBI_UNUSED int ckbi_mount_container(ckbi_mounting *m, const ckbi_fact *f
     if (!c) {
         c = ckbi_container_place(v);
         if (!c)
-            return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_CONTAINER, CKB_NO_SEGMENT, 0,
-                                    v->config.max_containers, (uint64_t)v->config.max_containers + 1);
+            return ckbi_mount_too_many(m, CKB_TOPIC_CONTAINER, v->config.max_containers);
         ckbi_container_fill(v, c, fact->b, fact->a);
     }
     c->state = state;
@@ -3764,13 +3878,12 @@ static CKBI_UNUSED int ckbi_mount_log_name(ckbi_mounting *m, const ckbi_fact *fa
 {
     ckb_volume *v = m->volume;
     if (fact->a == 0 || fact->a >= CKBI_LOG_UNKNOWN)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0, 0, fact->a);
+        return ckbi_mount_bad_fact(m, 0, fact->a);
     ckbi_log_slot *slot = ckbi_log_by_serial(v, fact->a);
     if (!slot)
         slot = ckbi_log_by_serial(v, 0);
     if (!slot)
-        return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_LOG, CKB_NO_SEGMENT, 0, v->config.max_logs,
-                                (uint64_t)v->config.max_logs + 1);
+        return ckbi_mount_too_many(m, CKB_TOPIC_LOG, v->config.max_logs);
     ckbi_put64((uint8_t *)slot->name, fact->b);
     ckbi_put64((uint8_t *)slot->name + 8, fact->c);
     slot->serial = slot->name[0] ? fact->a : 0;
@@ -3784,7 +3897,7 @@ static CKBI_UNUSED int ckbi_mount_log_first(ckbi_mounting *m, const ckbi_fact *f
 {
     ckbi_log_slot *slot = fact->a ? ckbi_log_by_serial(m->volume, fact->a) : NULL;
     if (!slot || fact->b == 0)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, m->volume->journal.segment, 0, 0, fact->a);
+        return ckbi_mount_bad_fact(m, 0, fact->a);
     slot->first = fact->b;
     slot->first_epoch = fact->c;
     return CKB_OK;
@@ -3794,17 +3907,20 @@ static CKBI_UNUSED int ckbi_mount_log_first(ckbi_mounting *m, const ckbi_fact *f
  * anywhere, one that may be continued on a write unit. */
 static CKBI_UNUSED bool ckbi_extent_valid(const ckb_geometry *g, uint32_t kind, uint32_t end, uint32_t summary)
 {
-    uint64_t bytes = (uint64_t)end * CKBI_UNIT;
-    return bytes >= ckbi_data_start(g) && bytes <= ckbi_data_limit(g) && summary < end &&
-           (kind == CKBI_EXTENT_FULL || bytes % g->write_unit == 0);
+    return end >= ckbi_data_start(g) && end <= ckbi_data_limit(g) && summary < end &&
+           (kind == CKBI_EXTENT_FULL || ckbi_align_down32(end, ckbi_write_units(g)) == end);
+}
+
+static CKBI_UNUSED bool ckbi_extent_is_known(const ckbi_segment *s)
+{
+    return s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
 }
 
 static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact *fact)
 {
     ckb_volume *v = m->volume;
     if (fact->a < ckbi_first_segment(v) || fact->a >= v->header.segment_count)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0,
-                                v->header.segment_count, fact->a);
+        return ckbi_mount_bad_fact(m, v->header.segment_count, fact->a);
     ckbi_segment *s = &v->segments[fact->a];
     ckbi_fill(s, 0, sizeof(*s));
     if (fact->b == CKBI_EPOCH_RETIRED) {
@@ -3817,8 +3933,7 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
         s->state = s->extent == CKBI_EXTENT_PARKED ? CKBI_SEGMENT_PARKED : CKBI_SEGMENT_FULL;
         if (s->extent > CKBI_EXTENT_FULL ||
             (s->extent != 0 && !ckbi_extent_valid(&v->medium.geometry, s->extent, s->end, s->summary)))
-            return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, v->journal.segment, 0,
-                                    v->medium.geometry.segment_bytes, (uint64_t)s->end * CKBI_UNIT);
+            return ckbi_mount_bad_fact(m, v->medium.geometry.segment_bytes, ckbi_bytes(s->end));
         if (v->next_epoch <= fact->b)
             v->next_epoch = fact->b + 1;
     }
@@ -3828,9 +3943,7 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
 /* A trimmed build finds what it does not know: it may look, but its journal would forget it. */
 static CKBI_UNUSED int ckbi_mount_unknown(ckbi_mounting *m, int topic)
 {
-    if (m->volume->config.read_only)
-        return CKB_OK;
-    return ckbi_mount_error(m, CKB_NOSPACE, topic, CKB_NO_SEGMENT, 0, 0, 1);
+    return m->volume->config.read_only ? CKB_OK : ckbi_mount_too_many(m, topic, 0);
 }
 
 static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
@@ -3882,7 +3995,7 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
 }
 
 /* The epoch in the NEXT record at `offset`, which stays in `r`; 0 when there is none. */
-static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uint64_t offset, ckbi_record *r,
+static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uint32_t offset, ckbi_record *r,
                                          uint64_t *epoch)
 {
     const uint8_t *at;
@@ -3891,7 +4004,7 @@ static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uin
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_NEXT))
         return CKB_OK;
     if (status == CKB_OK)
-        status = ckbi_source_get(source, offset + CKBI_RECORD_COMMON, 8, &at);
+        status = ckbi_source_get(source, offset + CKBI_RECORD_COMMON / CKBI_UNIT, 8, &at);
     if (status == CKB_OK)
         *epoch = ckbi_get64(at);
     return status;
@@ -3911,11 +4024,10 @@ static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, ckb_volume *v, uint8
     if (v->header.journal_span > 1)
         status = ckbi_journal_next(&w->source, w->seed, w->stop, &w->record, next);
     if (*next == j->epoch) {
-        w->stop = w->known = (uint64_t)w->record.durable * CKBI_UNIT;
+        w->stop = w->known = w->record.durable;
         w->whole = true;
     } else if (status == CKB_OK) {
-        status =
-            ckbi_journal_next(&w->source, w->seed, g->segment_bytes - ckbi_last_bytes(g), &w->record, next);
+        status = ckbi_journal_next(&w->source, w->seed, ckbi_seal_at(g), &w->record, next);
     }
     w->source.ahead = true;
     return status;
@@ -3929,7 +4041,7 @@ static CKBI_UNUSED int ckbi_mount_facts(ckbi_mounting *m, ckbi_walk *walk)
         return CKB_OK;
     for (uint32_t i = 0; i < walk->record.payload_bytes / CKBI_FACT_BYTES && status == CKB_OK; i++) {
         const uint8_t *fact;
-        status = ckbi_source_get(&walk->source, walk->record.payload + (uint64_t)i * CKBI_FACT_BYTES,
+        status = ckbi_source_get(&walk->source, walk->record.payload + i * (CKBI_FACT_BYTES / CKBI_UNIT),
                                  CKBI_FACT_BYTES, &fact);
         if (status == CKB_OK)
             status = ckbi_mount_fact(m, fact);
@@ -3945,7 +4057,7 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
     uint32_t segment = v->journal.segment;
     int status = ckbi_walk_open_journal(walk, v, v->io_buffer, v->io_bytes, &v->journal, next);
     if (status != CKB_OK)
-        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
+        return ckbi_mount_unread(m, status, segment, 0);
     walk->verify = true; /* facts are taken at their word */
     while ((status = ckbi_walk_next(walk)) == CKB_OK && !walk->payload_bad) {
         status = ckbi_mount_facts(m, walk);
@@ -3955,16 +4067,21 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
     if (status == CKB_OK || status == CKB_CORRUPT)
         return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, segment, walk->record.offset, 0, 0);
     if (status != CKB_END)
-        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+        return ckbi_mount_unread(m, status, segment, walk->at);
     v->journal.seed = walk->seed;
     v->journal.end = walk->stop;
     if (walk->dropped > 0) {
-        v->dropped_bytes += walk->dropped;
-        v->dropped_tails++;
         v->clean = false;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
+        ckbi_tail_dropped(v, segment, walk->stop, walk->dropped);
     }
     return CKB_OK;
+}
+
+static CKBI_UNUSED int ckbi_mount_version(ckbi_mounting *m, uint32_t segment, const ckb_probe_info *info)
+{
+    return ckbi_mount_error(m, CKB_VERSION, CKB_TOPIC_VERSION, segment, 0,
+                            (uint32_t)CKB_FORMAT_MAJOR << 16 | CKB_FORMAT_MINOR,
+                            (uint32_t)info->format_major << 16 | info->format_minor);
 }
 
 /* Does a header fit this medium? */
@@ -3972,24 +4089,39 @@ static CKBI_UNUSED int ckbi_mount_geometry(ckbi_mounting *m, const ckb_probe_inf
 {
     ckb_volume *v = m->volume;
     const ckb_geometry *g = &v->medium.geometry;
+    int status = CKB_INVALID;
+    uint32_t offset; /* of the header's field */
+    uint64_t expected, found;
     if (info->format_minor > CKB_FORMAT_MINOR && !v->config.read_only)
-        return ckbi_mount_error(m, CKB_VERSION, CKB_TOPIC_VERSION, segment, 0,
-                                (uint32_t)CKB_FORMAT_MAJOR << 16 | CKB_FORMAT_MINOR,
-                                (uint32_t)info->format_major << 16 | info->format_minor);
-    if (info->segment_bytes != g->segment_bytes)
-        return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 40, info->segment_bytes,
-                                g->segment_bytes);
-    if (info->segment_count < 4)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_GEOMETRY, segment, 52, 4, info->segment_count);
-    if (info->segment_count > g->segment_count)
-        return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 52, info->segment_count,
-                                g->segment_count);
-    if (info->write_unit != g->write_unit)
-        return ckbi_mount_error(m, CKB_INVALID, CKB_TOPIC_GEOMETRY, segment, 12, info->write_unit,
-                                g->write_unit);
-    if (info->journal_span == 0 || info->journal_span >= info->segment_count / 2)
-        return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_GEOMETRY, segment, 56, 1, info->journal_span);
-    return CKB_OK;
+        return ckbi_mount_version(m, segment, info);
+    if (info->segment_bytes != g->segment_bytes) {
+        offset = 40;
+        expected = info->segment_bytes;
+        found = g->segment_bytes;
+    } else if (info->segment_count < 4) {
+        status = CKB_CORRUPT;
+        offset = 52;
+        expected = 4;
+        found = info->segment_count;
+    } else if (info->segment_count > g->segment_count) {
+        offset = 52;
+        expected = info->segment_count;
+        found = g->segment_count;
+    } else if (info->write_unit != g->write_unit) {
+        offset = 12;
+        expected = info->write_unit;
+        found = g->write_unit;
+    } else if (info->journal_span == 0 || info->journal_span >= info->segment_count / 2) {
+        status = CKB_CORRUPT;
+        offset = 56;
+        expected = 1;
+        found = info->journal_span;
+    } else {
+        return CKB_OK;
+    }
+    ckbi_mount_error(m, status, CKB_TOPIC_GEOMETRY, segment, 0, expected, found);
+    v->last_fault.offset = offset;
+    return status;
 }
 
 /* Reads the header of a segment. CKB_NOTFOUND: no header; CKB_CORRUPT: a damaged one. */
@@ -4005,12 +4137,10 @@ static CKBI_UNUSED int ckbi_mount_header(ckbi_mounting *m, uint32_t segment, ckb
     if (status == CKB_CORRUPT)
         return CKB_NOTFOUND;
     if (status != CKB_OK)
-        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, 0, 0, 0);
+        return ckbi_mount_unread(m, status, segment, 0);
     status = ckb_probe(h, info);
     if (status == CKB_VERSION)
-        return ckbi_mount_error(m, status, CKB_TOPIC_VERSION, segment, 0,
-                                (uint32_t)CKB_FORMAT_MAJOR << 16 | CKB_FORMAT_MINOR,
-                                (uint32_t)info->format_major << 16 | info->format_minor);
+        return ckbi_mount_version(m, segment, info);
     return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
 }
 
@@ -4121,8 +4251,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
     if (!c || c->serial != entry->serial)
         c = m->container = ckbi_container_by_serial(v, entry->serial);
     if (!c && entry->serial >= v->next_serial) {
-        ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, (uint64_t)entry->offset * CKBI_UNIT, v->next_serial,
-                    entry->serial);
+        ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, entry->offset, v->next_serial, entry->serial);
         v->unidentified++;
         if (entry->serial != UINT32_MAX)
             m->next_serial = (uint32_t)ckbi_max(m->next_serial, entry->serial + 1);
@@ -4143,9 +4272,8 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
     } else {
         slot = ckbi_index_add(&v->index, partition, hash, entry->serial, entry->block, entry->chunk);
         if (!slot)
-            return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_INDEX_FULL, entry->segment,
-                                    (uint64_t)entry->offset * CKBI_UNIT, v->index.capacity,
-                                    v->index.capacity + 1);
+            return ckbi_mount_error(m, CKB_NOSPACE, CKB_TOPIC_INDEX_FULL, entry->segment, entry->offset,
+                                    v->index.capacity, v->index.capacity + 1);
     }
     *slot = *entry;
     v->segments[slot->segment].live += units;
@@ -4163,7 +4291,7 @@ static CKBI_UNUSED void ckbi_slot_of_record(const ckbi_record *r, uint32_t segme
     slot->serial = r->serial;
     slot->chunk = r->chunk;
     slot->segment = segment;
-    slot->offset = (uint32_t)(r->offset / CKBI_UNIT);
+    slot->offset = r->offset;
     slot->length = r->payload_bytes;
     slot->version = r->aux | (r->type == CKBI_RECORD_DELETE ? CKBI_TOMBSTONE : 0);
 }
@@ -4180,23 +4308,25 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     while (at != 0) {
         /* A usual one in one read. */
-        source->limit = ckbi_min((uint64_t)at * CKBI_UNIT + CKB_WINDOW_BYTES, v->medium.geometry.segment_bytes);
-        int status = ckbi_source_record(source, seed, (uint64_t)at * CKBI_UNIT, r);
+        source->limit = ckbi_min32(at + CKB_WINDOW_BYTES / CKBI_UNIT, ckbi_segment_units(&v->medium.geometry));
+        int status = ckbi_source_record(source, seed, at, r);
         if (status == CKB_OK && (r->type != CKBI_RECORD_SUMMARY || r->aux >= at))
             status = CKB_CORRUPT;
         if (status == CKB_OK)
             status = ckbi_source_verify(source, seed, r);
         for (uint32_t i = 0; status == CKB_OK && i < r->payload_bytes / CKBI_SUMMARY_ENTRY_BYTES; i++) {
             const uint8_t *e;
-            status = ckbi_source_get(source, r->payload + (uint64_t)i * CKBI_SUMMARY_ENTRY_BYTES,
-                                     CKBI_SUMMARY_ENTRY_BYTES, &e);
+            uint32_t begin = i * CKBI_SUMMARY_ENTRY_BYTES; /* not always on a unit */
+            status = ckbi_source_get(source, r->payload + begin / CKBI_UNIT,
+                                     begin % CKBI_UNIT + CKBI_SUMMARY_ENTRY_BYTES, &e);
             if (status != CKB_OK)
                 break;
+            e += begin % CKBI_UNIT;
             ckbi_slot slot = {ckbi_get64(e + 8),  ckbi_get32(e),      ckbi_get32(e + 4), segment,
                               ckbi_get32(e + 20), ckbi_get32(e + 24), ckbi_get32(e + 16)};
-            uint64_t end = (uint64_t)slot.offset * CKBI_UNIT + CKBI_RECORD_CHUNK_BYTES + slot.length;
-            bool valid = (slot.version & ~CKBI_TOMBSTONE) != 0 && slot.offset != 0 &&
-                         end <= (uint64_t)s->end * CKBI_UNIT;
+            uint64_t end =
+                (uint64_t)slot.offset + CKBI_RECORD_CHUNK_BYTES / CKBI_UNIT + ckbi_units(slot.length);
+            bool valid = (slot.version & ~CKBI_TOMBSTONE) != 0 && slot.offset != 0 && end <= s->end;
             status = valid ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
         }
         if (status != CKB_OK)
@@ -4215,19 +4345,17 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
     ckbi_source *source = &v->walk.source;
     ckbi_record *r = &v->walk.record;
     const uint8_t *at;
-    if (s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED || !ckbi_has_seal(g))
+    if (ckbi_extent_is_known(s) || !ckbi_has_seal(g))
         return CKB_OK;
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     source->ahead = false;
-    int status = ckbi_source_record(source, ckbi_segment_seed(v, segment, s->epoch),
-                                    g->segment_bytes - ckbi_last_bytes(g), r);
+    int status = ckbi_source_record(source, ckbi_segment_seed(v, segment, s->epoch), ckbi_seal_at(g), r);
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_SEAL))
         return CKB_OK;
     if (status == CKB_OK)
-        status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON, 8, &at);
+        status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON / CKBI_UNIT, 8, &at);
     if (status != CKB_OK)
-        return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, g->segment_bytes - ckbi_last_bytes(g), 0,
-                                0);
+        return ckbi_mount_unread(m, status, segment, ckbi_seal_at(g));
     if (ckbi_extent_valid(g, CKBI_EXTENT_FULL, r->aux, ckbi_get32(at))) {
         s->end = r->aux;
         s->summary = ckbi_get32(at);
@@ -4244,11 +4372,11 @@ static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, ckb_volume *v, uint
     switch (s->extent) {
     case CKBI_EXTENT_FULL:
     case CKBI_EXTENT_PARKED:
-        w->known = w->stop = (uint64_t)s->end * CKBI_UNIT;
+        w->known = w->stop = s->end;
         w->whole = true;
         break;
     case CKBI_EXTENT_RESUMED:
-        w->known = (uint64_t)s->end * CKBI_UNIT;
+        w->known = s->end;
         w->whole = v->clean;
         break;
     default:
@@ -4274,12 +4402,12 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         empty = false;
         if (status == CKB_CORRUPT) {
             ckbi_damage(v, CKB_TOPIC_RECORD, segment, walk->record.offset, 0,
-                        walk->record.end - walk->record.offset);
+                        ckbi_bytes(walk->record.end - walk->record.offset));
             v->unidentified++;
             continue;
         }
         if (status != CKB_OK)
-            return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+            return ckbi_mount_unread(m, status, segment, walk->at);
         if (walk->payload_bad)
             ckbi_damage(v, walk->record.type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD,
                         segment, walk->record.offset, 0, 0);
@@ -4300,16 +4428,13 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
     if (CKBI_HAS_LOG && empty && s->extent == 0 && walk->dropped > 0) {
         /* Records without a START: torn, unless a log's next segment names it and shows that it was durable. */
         s->log = CKBI_LOG_UNKNOWN;
-        s->end = (uint32_t)((walk->stop + walk->dropped) / CKBI_UNIT);
+        s->end = walk->stop + walk->dropped;
         return CKB_OK;
     }
-    if (walk->dropped > 0) {
-        v->dropped_bytes += walk->dropped;
-        v->dropped_tails++;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
-    }
-    if (s->extent != CKBI_EXTENT_FULL && s->extent != CKBI_EXTENT_PARKED) {
-        s->end = (uint32_t)(ckbi_min(walk->stop, ckbi_data_limit(&v->medium.geometry)) / CKBI_UNIT);
+    if (walk->dropped > 0)
+        ckbi_tail_dropped(v, segment, walk->stop, walk->dropped);
+    if (!ckbi_extent_is_known(s)) {
+        s->end = ckbi_min32(walk->stop, ckbi_data_limit(&v->medium.geometry));
         s->summary = 0; /* its summaries, if any, do not cover all of it */
     }
     if (empty && s->extent == 0)
@@ -4326,7 +4451,7 @@ static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int
     ckbi_source *source = &v->walk.source;
     ckbi_record *r = &v->walk.record;
     ckbi_start *start = &v->start;
-    uint64_t at = ckbi_data_start(&v->medium.geometry);
+    uint32_t at = ckbi_data_start(&v->medium.geometry);
     const uint8_t *h = NULL;
     ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
     source->ahead = false;
@@ -4339,7 +4464,7 @@ static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int
     if (*status == CKB_CORRUPT)
         *status = CKB_OK; /* the walk over its records tells what that means */
     if (*status != CKB_OK)
-        ckbi_mount_error(m, *status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+        ckbi_mount_unread(m, *status, segment, at);
     if (!log || *status != CKB_OK)
         return false;
     start->serial = (uint32_t)ckbi_min(ckbi_get64(h + 24), CKBI_LOG_UNKNOWN);
@@ -4361,7 +4486,7 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
     s->first = start->first;
     s->live = 0;
     if (s->end == 0) /* nobody reads a void one, but it ends somewhere all the same */
-        s->end = (uint32_t)(ckbi_data_start(&v->medium.geometry) / CKBI_UNIT);
+        s->end = ckbi_data_start(&v->medium.geometry);
     if (slot && s->epoch >= slot->first_epoch) {
         s->log = start->serial;
         s->live = 1; /* as much as it holds, once that is known */
@@ -4380,10 +4505,10 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
     return CKB_OK;
 }
 
-static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint64_t offset,
+static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint32_t at,
                                           uint64_t index, uint64_t expected, uint64_t found)
 {
-    ckbi_damage(v, topic, segment, offset, expected, found);
+    ckbi_damage(v, topic, segment, at, expected, found);
     CKB_MUTEX_LOCK(&v->lock);
     v->last_fault.index = index;
     if (v->damage == 1)
@@ -4405,7 +4530,7 @@ static CKBI_UNUSED void ckbi_mount_entry(ckb_volume *v, ckbi_scan *scan, uint32_
     if (!ckbi_entry_follows(scan->expected, r->block, scan->first))
         ckbi_entry_damage(v, CKB_TOPIC_ENTRY_ORDER, segment, r->offset, r->block, scan->expected, r->block);
     scan->expected = r->block + 1;
-    v->segments[segment].summary = (uint32_t)(r->offset / CKBI_UNIT);
+    v->segments[segment].summary = r->offset;
     if (r->aux != UINT32_MAX && r->aux < r->block)
         scan->durable = ckbi_max(scan->durable, r->block - 1 - r->aux);
 }
@@ -4430,13 +4555,14 @@ static CKBI_UNUSED int ckbi_mount_entries(ckbi_mounting *m, uint32_t segment, ck
                 walk->stop = r->offset; /* only the end of a batch is missing */
                 break;
             }
-            ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, scan->expected, 0, r->end - r->offset);
+            ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, r->offset, scan->expected, 0,
+                              ckbi_bytes(r->end - r->offset));
             scan->expected = 0;
         } else if (status != CKB_OK) {
-            return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+            return ckbi_mount_unread(m, status, segment, walk->at);
         }
     }
-    s->end = (uint32_t)(ckbi_min(walk->stop, ckbi_data_limit(&v->medium.geometry)) / CKBI_UNIT);
+    s->end = ckbi_min32(walk->stop, ckbi_data_limit(&v->medium.geometry));
     return CKB_OK;
 }
 
@@ -4454,11 +4580,8 @@ static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ck
         return ckbi_mount_entries(m, segment, scan);
     }
     scan->lost = v->segments[segment].summary < told || (v->walk.whole && scan->expected == 0);
-    if (status == CKB_OK && v->walk.dropped > 0) {
-        v->dropped_bytes += v->walk.dropped;
-        v->dropped_tails++;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, v->walk.stop, 0, v->walk.dropped);
-    }
+    if (status == CKB_OK && v->walk.dropped > 0)
+        ckbi_tail_dropped(v, segment, v->walk.stop, v->walk.dropped);
     return status;
 }
 
@@ -4469,9 +4592,9 @@ static CKBI_UNUSED int ckbi_mount_last_index(ckbi_mounting *m, uint32_t segment,
     ckb_volume *v = m->volume;
     const ckbi_segment *s = &v->segments[segment];
     ckbi_record *r = &v->walk.record;
-    uint64_t at = (uint64_t)s->summary * CKBI_UNIT;
+    uint32_t at = s->summary;
     *index = s->first - 1;
-    if (s->summary == 0)
+    if (at == 0)
         return CKB_OK;
     ckbi_source_open(&v->walk.source, v, v->io_buffer, v->io_bytes, segment);
     v->walk.source.ahead = false;
@@ -4481,15 +4604,10 @@ static CKBI_UNUSED int ckbi_mount_last_index(ckbi_mounting *m, uint32_t segment,
     if (status == CKB_CORRUPT)
         ckbi_entry_damage(v, CKB_TOPIC_ENTRY, segment, at, s->first, 0, 0);
     else if (status != CKB_OK)
-        ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+        ckbi_mount_unread(m, status, segment, at);
     else
         *index = r->block;
     return status;
-}
-
-static CKBI_UNUSED bool ckbi_extent_is_known(const ckbi_segment *s)
-{
-    return s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
 }
 
 /* Reads the segments of which nobody knows where they end, newest first: an entry that shows all of the
@@ -4518,20 +4636,21 @@ static CKBI_UNUSED int ckbi_mount_log_ends(ckbi_mounting *m, ckbi_chain *c)
     return status;
 }
 
-/* The segments from the nth on were written behind a tail that did not last: they are free again. */
+/* All of a log's segment is a tail that did not last: it is free again. */
+static CKBI_UNUSED void ckbi_mount_log_free(ckb_volume *v, uint32_t segment)
+{
+    ckbi_segment *s = &v->segments[segment];
+    uint32_t start = ckbi_data_start(&v->medium.geometry);
+    ckbi_tail_dropped(v, segment, start, s->end - start);
+    s->state = CKBI_SEGMENT_FREE;
+    s->log = s->live = 0;
+}
+
+/* The segments from the nth on were written behind a tail that did not last. */
 static CKBI_UNUSED void ckbi_mount_log_drop(ckbi_mounting *m, ckbi_chain *c, uint32_t n)
 {
-    ckb_volume *v = m->volume;
-    for (uint32_t i = n; i < c->count; i++) {
-        ckbi_segment *s = &v->segments[c->segments[i]];
-        uint64_t start = ckbi_data_start(&v->medium.geometry);
-        uint64_t bytes = (uint64_t)s->end * CKBI_UNIT - start;
-        v->dropped_bytes += bytes;
-        v->dropped_tails++;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, c->segments[i], start, 0, bytes);
-        s->state = CKBI_SEGMENT_FREE;
-        s->log = s->live = 0;
-    }
+    for (uint32_t i = n; i < c->count; i++)
+        ckbi_mount_log_free(m->volume, c->segments[i]);
     c->count = n;
 }
 
@@ -4590,7 +4709,7 @@ static CKBI_UNUSED bool ckbi_mount_log_headless(ckb_volume *v, const ckbi_chain 
 {
     ckbi_segment *s = &v->segments[c->segments[n]];
     s->previous = n > 0 ? c->segments[n - 1] : CKB_NO_SEGMENT;
-    return (uint64_t)s->end * CKBI_UNIT > ckbi_data_start(&v->medium.geometry);
+    return s->end > ckbi_data_start(&v->medium.geometry);
 }
 
 /* Segments of which no entry is kept were only not freed yet. */
@@ -4686,20 +4805,7 @@ static CKBI_UNUSED int ckbi_mount_headless(ckbi_mounting *m, uint32_t segment)
     }
     if (status == CKB_OK || status == CKB_CORRUPT || status == CKB_END)
         return CKB_OK;
-    return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
-}
-
-/* Nobody named it: it was torn at its START. */
-static CKBI_UNUSED void ckbi_mount_torn_start(ckb_volume *v, uint32_t segment)
-{
-    ckbi_segment *s = &v->segments[segment];
-    uint64_t start = ckbi_data_start(&v->medium.geometry);
-    uint64_t bytes = (uint64_t)s->end * CKBI_UNIT - start;
-    v->dropped_bytes += bytes;
-    v->dropped_tails++;
-    ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, start, 0, bytes);
-    s->state = CKBI_SEGMENT_FREE;
-    s->log = 0;
+    return ckbi_mount_unread(m, status, segment, walk->at);
 }
 
 /* Gives segments whose START is lost to the log whose next segment names them. */
@@ -4720,9 +4826,10 @@ static CKBI_UNUSED int ckbi_mount_adopt(ckbi_mounting *m)
         if (s->first != 0)
             s->log = serial;
     }
+    /* One that nobody named was torn at its START. */
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++)
         if (v->segments[i].log == CKBI_LOG_UNKNOWN && v->segments[i].first == 0)
-            ckbi_mount_torn_start(v, i);
+            ckbi_mount_log_free(v, i);
     return status;
 }
 
@@ -4773,16 +4880,15 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     bool log = status == CKB_OK && ckbi_mount_start(m, segment, &status);
     if (CKBI_HAS_LOG && log)
         return ckbi_mount_log_segment(m, segment);
-    bool known = s->extent == CKBI_EXTENT_FULL || s->extent == CKBI_EXTENT_PARKED;
-    if (CKBI_HAS_CHUNKS && status == CKB_OK && s->summary != 0 && known) {
+    if (CKBI_HAS_CHUNKS && status == CKB_OK && s->summary != 0 && ckbi_extent_is_known(s)) {
         status = ckbi_mount_summaries(m, segment);
         if (status == CKB_OK)
             v->mount_summaries++;
         else if (status == CKB_IO)
-            ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, (uint64_t)s->summary * CKBI_UNIT, 0, 0);
+            ckbi_mount_unread(m, status, segment, s->summary);
         if (status != CKB_CORRUPT)
             return status;
-        ckbi_damage(v, CKB_TOPIC_SUMMARY, segment, (uint64_t)s->summary * CKBI_UNIT, 0, 0);
+        ckbi_damage(v, CKB_TOPIC_SUMMARY, segment, s->summary, 0, 0);
         status = CKB_OK;
     }
     return status == CKB_OK ? ckbi_mount_records(m, segment) : status;
@@ -4858,17 +4964,16 @@ struct ckb_writer {
 
     uint32_t segment; /* CKB_NO_SEGMENT: none yet */
     uint32_t seed;
-    uint64_t base; /* segment offset where the active buffer begins */
+    uint32_t base; /* where in the segment the active buffer begins */
     size_t fill;
-    uint64_t written; /* the medium has all of the segment below */
-    uint64_t durable; /* and this much survives power loss */
+    uint32_t written; /* the medium has all of the segment below */
+    uint32_t durable; /* and this much survives power loss */
     uint8_t *buffer[2];
     uint32_t active;
-    uint64_t flight_base; /* what the other buffer holds while it is written */
+    uint32_t flight_base; /* what the other buffer holds while it is written */
     size_t flight_bytes;
     size_t buffer_bytes;
-    uint64_t
-        room_end; /* records and the summary of them must end here: behind it there is room for batch ends */
+    uint32_t room_end; /* of records and the summary of them: behind it there is room for batch ends */
     uint32_t payload_max;
     uint32_t live;    /* units appended to this segment that count */
     uint32_t records; /* and all, whether they count or not */
@@ -4876,7 +4981,7 @@ struct ckb_writer {
     bool reserve;     /* the segment comes from the reserve: deletes only */
     bool compacts;    /* moves what is there: to fresh segments only, to the last one if need be */
 
-    uint64_t promised;                 /* bytes that must fit into the segment behind the next record */
+    uint32_t promised;                 /* room that must be left in the segment behind the next record */
     uint64_t appended, durable_ticket; /* counts of appends */
     uint64_t groups;                   /* commits that went to the medium */
     uint32_t waiters;                  /* threads that wait for a commit */
@@ -4908,7 +5013,7 @@ struct ckb_log {
     uint32_t entry_max;  /* bytes */
     uint32_t generation; /* rises when entries vanish at the end: cursors look anew */
     uint64_t base;       /* index before the first one that this writer appended */
-    uint64_t closed_bytes;
+    uint64_t closed;     /* units, of the segments that are not open */
     uint64_t rolls;
 #ifndef CKB_READ_ONLY
     bool read_only; /* opened for salvage */
@@ -4942,12 +5047,9 @@ static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_wr
     out->summary_entries = ckbi_has_seal(g) ? (uint32_t)ckbi_min(out->summary_entries, most) : 0;
 }
 
-static CKBI_UNUSED uint64_t ckbi_payload_max(const ckb_geometry *g)
+static CKBI_UNUSED uint32_t ckbi_payload_max(const ckb_geometry *g)
 {
-    uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_START_BYTES + ckbi_tail_room(g, ckbi_has_seal(g)) +
-                        CKBI_RECORD_CHUNK_BYTES + ckbi_max_table_bytes(g) + g->write_unit + CKBI_UNIT;
-    uint64_t limit = ckbi_data_limit(g);
-    return limit > overhead ? ckbi_min(limit - overhead, UINT32_MAX - CKBI_UNIT) : 0;
+    return ckbi_room_max(g, CKBI_RECORD_START_BYTES + ckbi_max_table_bytes(g), ckbi_has_seal(g));
 }
 
 /* A buffer holds the head of the largest record, and a whole summary. */
@@ -5000,26 +5102,22 @@ static CKBI_UNUSED int ckbi_writer_fail(ckb_writer *w, int status)
 
 /* ---- appending to the active buffer; the lock is held and there is room */
 
-static CKBI_UNUSED uint64_t ckbi_writer_at(const ckb_writer *w)
+/* Where the next record begins. */
+static CKBI_UNUSED uint32_t ckbi_writer_at(const ckb_writer *w)
 {
-    return w->base + w->fill;
-}
-
-static CKBI_UNUSED uint32_t ckbi_writer_mark(const ckb_writer *w)
-{
-    return (uint32_t)(w->durable / CKBI_UNIT);
+    return w->base + (uint32_t)(w->fill / CKBI_UNIT);
 }
 
 static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
 {
     uint32_t unit = w->volume->medium.geometry.write_unit;
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     size_t whole = (size_t)ckbi_align_up(w->fill + CKBI_RECORD_COMMON, unit);
     CKB_ASSERT(whole <= w->buffer_bytes);
     uint8_t *at = w->buffer[w->active] + w->fill;
     ckbi_fill(at, 0, whole - w->fill);
     ckbi_record_begin(at, CKBI_RECORD_END, flags, CKBI_RECORD_COMMON,
-                      (uint32_t)(whole - w->fill - CKBI_RECORD_COMMON), ckbi_writer_mark(w), 0);
+                      (uint32_t)(whole - w->fill - CKBI_RECORD_COMMON), w->durable, 0);
     ckbi_record_seal(at, w->seed, offset);
     w->fill = whole;
 }
@@ -5028,7 +5126,7 @@ static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
 static CKBI_UNUSED void ckbi_put_start(ckb_writer *w, const ckbi_start *start)
 {
     uint8_t *at = w->buffer[w->active] + w->fill;
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     uint16_t bytes = start ? CKBI_RECORD_LOG_START_BYTES : CKBI_RECORD_START_BYTES;
     ckbi_fill(at, 0, bytes);
     uint32_t chunks = w->compacts ? CKBI_STREAM_COMPACTED : CKBI_STREAM_CHUNKS;
@@ -5048,18 +5146,17 @@ static CKBI_UNUSED void ckbi_put_start(ckb_writer *w, const ckbi_start *start)
 static CKBI_UNUSED void ckbi_put_summary(ckb_writer *w)
 {
     uint32_t bytes = w->summary_count * CKBI_SUMMARY_ENTRY_BYTES;
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     uint8_t *at = w->buffer[w->active] + w->fill;
-    size_t whole = (size_t)ckbi_align_up(CKBI_RECORD_COMMON + bytes, CKBI_UNIT);
-    ckbi_record_begin(at, CKBI_RECORD_SUMMARY, 0, CKBI_RECORD_COMMON, bytes, ckbi_writer_mark(w),
-                      w->summary_last);
+    uint32_t whole = ckbi_align_up32(CKBI_RECORD_COMMON + bytes, CKBI_UNIT);
+    ckbi_record_begin(at, CKBI_RECORD_SUMMARY, 0, CKBI_RECORD_COMMON, bytes, w->durable, w->summary_last);
     ckbi_copy(at + CKBI_RECORD_COMMON, w->summary, bytes);
     ckbi_fill(at + CKBI_RECORD_COMMON + bytes, 0, whole - CKBI_RECORD_COMMON - bytes);
     uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD);
     ckbi_put32(at + 12, ckbi_crc_update(state, w->summary, bytes));
     ckbi_record_seal(at, w->seed, offset);
     w->fill += whole;
-    w->summary_last = (uint32_t)(offset / CKBI_UNIT);
+    w->summary_last = offset;
     w->summary_count = 0;
 }
 
@@ -5105,14 +5202,14 @@ static CKBI_UNUSED int ckbi_writer_flush(ckb_writer *w, size_t bytes)
     w->flight_base = w->base;
     w->flight_bytes = bytes;
     w->active ^= 1u;
-    w->base += bytes;
+    w->base += (uint32_t)(bytes / CKBI_UNIT);
     w->fill = rest;
     CKB_MUTEX_UNLOCK(&w->lock);
     int status = ckbi_medium_write(w->volume, w->segment, w->flight_base, from, bytes);
     CKB_MUTEX_LOCK(&w->lock);
     if (status != CKB_OK)
         return ckbi_writer_fail(w, status); /* the bytes stay readable where they are */
-    w->written = w->flight_base + bytes;
+    w->written = w->flight_base + (uint32_t)(bytes / CKBI_UNIT);
     w->flight_bytes = 0;
     CKB_CONDITION_BROADCAST(&w->changed);
     return CKB_OK;
@@ -5182,20 +5279,20 @@ static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, siz
     if (status != CKB_OK)
         return status;
     size_t direct = (size_t)ckbi_align_down(length, g->write_unit);
-    uint64_t at = w->base;
+    uint32_t at = w->base;
     CKB_MUTEX_UNLOCK(&w->lock);
     status = ckbi_medium_write(v, w->segment, at, data, direct);
     CKB_MUTEX_LOCK(&w->lock);
     if (status != CKB_OK)
         return ckbi_writer_fail(w, status);
-    w->base = w->written = at + direct;
+    w->base = w->written = at + (uint32_t)(direct / CKBI_UNIT);
     return ckbi_payload_copy(w, data + direct, length - direct);
 }
 
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
 {
     uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    uint64_t offset = v->medium.geometry.segment_bytes - bytes;
+    uint32_t offset = ckbi_seal_at(&v->medium.geometry);
     ckbi_fill(unit_buffer, 0, bytes);
     ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
     ckbi_put32(unit_buffer + CKBI_RECORD_COMMON, d->summary);
@@ -5335,7 +5432,7 @@ static CKBI_UNUSED void ckbi_log_drop_oldest(ckb_log *log)
     ckbi_segment *s = &v->segments[ckbi_log_segment(log, 0)];
     CKBI_STORE(&s->live, 0);
     CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
-    log->closed_bytes -= (uint64_t)s->end * CKBI_UNIT;
+    log->closed -= s->end;
     log->head = log->head + 1 < log->capacity ? log->head + 1 : 0;
     if (--log->count == 0)
         log->slot->newest = CKB_NO_SEGMENT;
@@ -5370,16 +5467,16 @@ static void ckbi_logs_trim(ckb_volume *v)
 }
 
 /* The log's parked segment, if it has room, or a fresh one. No lock is held. */
-static CKBI_UNUSED int ckbi_log_take_segment(ckb_log *log, uint64_t room, uint32_t *segment)
+static CKBI_UNUSED int ckbi_log_take_segment(ckb_log *log, uint32_t room, uint32_t *segment)
 {
     ckb_volume *v = log->volume;
-    uint64_t limit = ckbi_data_limit(&v->medium.geometry);
+    uint32_t limit = ckbi_data_limit(&v->medium.geometry);
     CKB_MUTEX_LOCK(&v->long_lock); /* a purge may free the parked one */
     CKB_MUTEX_LOCK(&v->lock);
     bool full = log->count == log->capacity;
     uint32_t newest = log->slot->newest;
     const ckbi_segment *s = newest != CKB_NO_SEGMENT ? &v->segments[newest] : NULL;
-    bool parked = s && s->state == CKBI_SEGMENT_PARKED && (uint64_t)s->end * CKBI_UNIT + room <= limit;
+    bool parked = s && s->state == CKBI_SEGMENT_PARKED && s->end + room <= limit;
     CKB_MUTEX_UNLOCK(&v->lock);
     int status;
     if (parked) {
@@ -5412,7 +5509,7 @@ static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
     CKB_MUTEX_LOCK(&v->lock);
     CKB_MUTEX_LOCK(&log->writer.lock);
     if (s->extent == CKBI_EXTENT_RESUMED) {
-        log->closed_bytes -= (uint64_t)s->end * CKBI_UNIT;
+        log->closed -= s->end;
     } else {
         const ckbi_segment *before = slot->newest != CKB_NO_SEGMENT ? &v->segments[slot->newest] : NULL;
         ckbi_start start = {++slot->place, before ? before->epoch : 0, ckbi_log_next_index(log), slot->serial,
@@ -5439,7 +5536,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     ckbi_segment *s = &v->segments[w->segment];
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->lock);
-    s->end = (uint32_t)(w->base / CKBI_UNIT);
+    s->end = w->base;
     s->summary = w->summary_last;
     s->extent = extent;
     CKBI_STORE(&s->owner, 0);
@@ -5457,7 +5554,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
     if (CKBI_HAS_LOG && w->log)
-        w->log->closed_bytes += w->base;
+        w->log->closed += w->base;
     w->segment = CKB_NO_SEGMENT;
     w->live = w->records = w->deletes = 0;
 }
@@ -5484,7 +5581,7 @@ static CKBI_UNUSED int ckbi_writer_finish_segment(ckb_writer *w)
         status = ckbi_writer_settle_oldest(w, false);
     if (status != CKB_OK)
         return status;
-    ckbi_dirty d = {w->segment, w->seed, (uint32_t)(w->base / CKBI_UNIT), w->summary_last};
+    ckbi_dirty d = {w->segment, w->seed, w->base, w->summary_last};
     bool resumed = w->volume->segments[w->segment].extent == CKBI_EXTENT_RESUMED;
     w->dirty[w->dirty_count++] = d;
     ckbi_writer_release_segment(w, CKBI_SEGMENT_FULL, 0);
@@ -5503,7 +5600,7 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
     CKB_ASSERT(w->fill == 0);
     w->segment = segment;
     w->seed = ckbi_segment_seed(v, segment, s->epoch);
-    w->base = resumed ? (uint64_t)s->end * CKBI_UNIT : ckbi_data_start(&v->medium.geometry);
+    w->base = resumed ? s->end : ckbi_data_start(&v->medium.geometry);
     w->written = w->durable = w->base;
     w->summary_last = resumed ? s->summary : 0;
     w->live = w->records = w->deletes = 0;
@@ -5522,18 +5619,18 @@ static CKBI_UNUSED uint32_t ckbi_writer_keeps(const ckb_writer *w, bool may_use_
 }
 
 /* A segment to move to, for chunks or a log. No lock is held, the turn is exclusive. */
-static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint64_t total, bool may_use_reserve,
+static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint32_t total, bool may_use_reserve,
                                                 uint32_t *segment)
 {
     ckb_volume *v = w->volume;
-    uint64_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
+    uint32_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
     return CKBI_HAS_LOG && w->log
                ? ckbi_log_take_segment(w->log, room, segment)
                : ckbi_segment_take(v, room, ckbi_writer_keeps(w, may_use_reserve), !w->compacts, segment);
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
-static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint64_t total, bool may_use_reserve)
+static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
     ckb_volume *v = w->volume;
     uint32_t segment = CKB_NO_SEGMENT;
@@ -5558,7 +5655,7 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint64_t total, bool may_
 }
 
 /* Bytes of the active buffer that the next thing to append needs, the end of its batch included. */
-static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, bool large)
+static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint32_t total, bool large)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
     if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max)
@@ -5566,7 +5663,7 @@ static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint64_t total, 
     if (large)
         return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + (w->log ? 0 : ckbi_max_table_bytes(g)) +
                g->write_unit;
-    return CKBI_RECORD_COMMON + (size_t)total;
+    return CKBI_RECORD_COMMON + (size_t)total * CKBI_UNIT;
 }
 
 /* Leaves a segment in which nothing counts, so that it can be freed. */
@@ -5585,27 +5682,27 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     return status;
 }
 
-/* Is there no room for a record of `total` bytes, and the summary of all, in the current segment? */
-static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint64_t total, bool may_use_reserve)
+/* Is there no room for a record of `total` units, and the summary of all, in the current segment? */
+static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
-    uint64_t end = ckbi_writer_at(w) + total + w->promised;
+    uint32_t end = ckbi_writer_at(w) + total + w->promised;
     if (CKBI_HAS_CHUNKS && w->summary_max > 0)
-        end += CKBI_RECORD_COMMON + CKBI_UNIT + ((uint64_t)w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES;
+        end += ckbi_units(CKBI_RECORD_COMMON + CKBI_UNIT + (w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES);
     return w->segment == CKB_NO_SEGMENT || end > w->room_end || (w->reserve && !may_use_reserve);
 }
 
 /* The usual case: a record fits where the last one ended, and nobody is in the way. */
-static CKBI_UNUSED bool ckbi_writer_has_room(const ckb_writer *w, uint64_t total, bool may_use_reserve)
+static CKBI_UNUSED bool ckbi_writer_has_room(const ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
     return !ckbi_writer_must_roll(w, total, may_use_reserve) && !w->exclusive && w->error == CKB_OK &&
-           w->fill + CKBI_RECORD_COMMON + total <= w->buffer_bytes &&
+           w->fill + CKBI_RECORD_COMMON + (size_t)total * CKBI_UNIT <= w->buffer_bytes &&
            (w->summary_max == 0 || w->summary_count < w->summary_max) && ckbi_writable(w->volume) == CKB_OK;
 }
 
-/* Makes sure that a record of `total` bytes fits into the segment and, unless it is large, into the
+/* Makes sure that a record of `total` units fits into the segment and, unless it is large, into the
  * active buffer. May drop the lock on the way, not after its last look. A large one leaves with an
  * exclusive turn. On CKB_NOSPACE nothing has changed. */
-static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint64_t total, bool large, bool may_use_reserve)
+static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint32_t total, bool large, bool may_use_reserve)
 {
     for (;;) {
         int status = w->error != CKB_OK ? CKB_FAILED : ckbi_writable(w->volume);
@@ -5690,7 +5787,7 @@ static CKBI_UNUSED int ckbi_writer_park(ckb_writer *w)
 {
     ckb_volume *v = w->volume;
     uint32_t segment = w->segment;
-    uint32_t end = (uint32_t)(w->base / CKBI_UNIT);
+    uint32_t end = w->base;
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->long_lock);
     ckbi_segment *s = &v->segments[segment];
@@ -5809,17 +5906,18 @@ static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at)
  * open one holds may still be in its writer's buffers. */
 
 #ifndef CKB_READ_ONLY
-/* Copies what the buffers hold from `offset`; 0 when it is in none. The writer's lock is held. */
-static CKBI_UNUSED size_t ckbi_writer_copy(const ckb_writer *w, uint64_t offset, uint8_t *bytes, size_t length)
+/* Copies whole units that the buffers hold from `at` on; 0 when it is in none. The writer's lock is held. */
+static CKBI_UNUSED size_t ckbi_writer_copy(const ckb_writer *w, uint32_t at, uint8_t *bytes, size_t length)
 {
+    uint32_t active = at - w->base, flight = at - w->flight_base; /* wrap round where `at` is before */
     const uint8_t *from = NULL;
     size_t have = 0;
-    if (offset >= w->base && offset < w->base + w->fill) {
-        from = w->buffer[w->active] + (offset - w->base);
-        have = (size_t)(w->base + w->fill - offset);
-    } else if (offset >= w->flight_base && offset < w->flight_base + w->flight_bytes) {
-        from = w->buffer[w->active ^ 1u] + (offset - w->flight_base);
-        have = (size_t)(w->flight_base + w->flight_bytes - offset);
+    if (active < w->fill / CKBI_UNIT) {
+        from = w->buffer[w->active] + (size_t)active * CKBI_UNIT;
+        have = (w->fill / CKBI_UNIT - active) * CKBI_UNIT;
+    } else if (flight < w->flight_bytes / CKBI_UNIT) {
+        from = w->buffer[w->active ^ 1u] + (size_t)flight * CKBI_UNIT;
+        have = w->flight_bytes - (size_t)flight * CKBI_UNIT;
     }
     have = have < length ? have : length;
     if (have > 0)
@@ -5827,20 +5925,19 @@ static CKBI_UNUSED size_t ckbi_writer_copy(const ckb_writer *w, uint64_t offset,
     return have;
 }
 
-/* Copies all from `offset` on out of the buffers; what is behind their end, which only rounding asks for, is
+/* Copies all from `at` on out of the buffers; what is behind their end, which only rounding asks for, is
  * zero. False: part of it is on its way to the medium. The writer's lock is held. */
-static CKBI_UNUSED bool ckbi_writer_copy_all(const ckb_writer *w, uint64_t offset, uint8_t *bytes,
-                                             size_t length)
+static CKBI_UNUSED bool ckbi_writer_copy_all(const ckb_writer *w, uint32_t at, uint8_t *bytes, size_t length)
 {
     while (length > 0) {
-        size_t step = ckbi_writer_copy(w, offset, bytes, length);
+        size_t step = ckbi_writer_copy(w, at, bytes, length);
         if (step == 0 && w->exclusive)
             return false;
         if (step == 0) {
             ckbi_fill(bytes, 0, length);
             return true;
         }
-        offset += step;
+        at += (uint32_t)(step / CKBI_UNIT);
         bytes += step;
         length -= step;
     }
@@ -5848,21 +5945,21 @@ static CKBI_UNUSED bool ckbi_writer_copy_all(const ckb_writer *w, uint64_t offse
 }
 
 /* The front of the range is on the medium, the rest in the buffers of the writer, which is pinned. */
-static CKBI_UNUSED int ckbi_writer_load(ckb_writer *w, uint32_t segment, uint64_t offset, uint8_t *bytes,
+static CKBI_UNUSED int ckbi_writer_load(ckb_writer *w, uint32_t segment, uint32_t at, uint8_t *bytes,
                                         size_t length)
 {
     ckb_volume *v = w->volume;
     size_t front = length;
     CKB_MUTEX_LOCK(&w->lock);
     while (w->segment == segment) {
-        front = offset < w->written ? (size_t)ckbi_min(length, w->written - offset) : 0;
-        if (ckbi_writer_copy_all(w, offset + front, bytes + front, length - front))
+        front = at < w->written ? (size_t)ckbi_min(length, ckbi_bytes(w->written - at)) : 0;
+        if (ckbi_writer_copy_all(w, at + (uint32_t)(front / CKBI_UNIT), bytes + front, length - front))
             break;
         CKB_CONDITION_WAIT(&w->changed, &w->lock); /* for the end of a large record */
         front = length;
     }
     CKB_MUTEX_UNLOCK(&w->lock);
-    int status = front > 0 ? v->medium.read(v->medium.context, segment, offset, bytes, front) : CKB_OK;
+    int status = front > 0 ? v->medium.read(v->medium.context, segment, ckbi_bytes(at), bytes, front) : CKB_OK;
     CKB_MUTEX_LOCK(&w->lock);
     w->pins--;
     CKB_CONDITION_BROADCAST(&w->changed);
@@ -5871,7 +5968,7 @@ static CKBI_UNUSED int ckbi_writer_load(ckb_writer *w, uint32_t segment, uint64_
 }
 #endif
 
-static int ckbi_load(ckb_volume *v, uint32_t segment, uint64_t offset, uint8_t *bytes, size_t length)
+static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *bytes, size_t length)
 {
 #ifndef CKB_READ_ONLY
     if (CKBI_LOAD(&v->segments[segment].owner) != 0) {
@@ -5886,10 +5983,10 @@ static int ckbi_load(ckb_volume *v, uint32_t segment, uint64_t offset, uint8_t *
         }
         CKB_MUTEX_UNLOCK(&v->lock);
         if (w)
-            return ckbi_writer_load(w, segment, offset, bytes, length);
+            return ckbi_writer_load(w, segment, at, bytes, length);
     }
 #endif
-    return v->medium.read(v->medium.context, segment, offset, bytes, length);
+    return v->medium.read(v->medium.context, segment, ckbi_bytes(at), bytes, length);
 }
 
 #ifndef CKB_READ_ONLY
@@ -5926,7 +6023,8 @@ static CKBI_UNUSED bool ckbi_journal_holds(const ckb_volume *v, uint32_t more)
         facts += 2 * (uint64_t)(v->logs[i].serial != 0);
     /* The last batch of the snapshot may waste a unit, and then there must be room for one more. */
     facts += (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit) / CKBI_FACT_BYTES * 2 + CKBI_FACTS_MAX;
-    return facts <= v->header.journal_span * ckbi_journal_facts(g, v->header.journal_span, v->io_bytes);
+    return facts <=
+           (uint64_t)v->header.journal_span * ckbi_journal_facts(g, v->header.journal_span, v->io_bytes);
 }
 
 CKBI_CHUNK_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
@@ -6191,7 +6289,7 @@ static CKBI_UNUSED void ckbi_chunk_describe(const ckb_chunk_id *id, const ckbi_s
     info->length = info->deleted ? 0 : slot->length;
     info->version = slot->version & ~CKBI_TOMBSTONE;
     info->segment = slot->segment;
-    info->offset = (uint64_t)slot->offset * CKBI_UNIT;
+    info->offset = ckbi_bytes(slot->offset);
 }
 
 CKBI_CHUNK_DEF int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk_info *info)
@@ -6243,7 +6341,7 @@ typedef struct ckbi_append {
     const ckb_chunk_id *id;
     const uint8_t *data;
     ckbi_source *source; /* of compaction: where a large payload comes from, not from data */
-    uint64_t payload;    /* its offset there */
+    uint32_t payload;    /* its offset there */
     uint32_t length;
     unsigned flags;
     bool tombstone;
@@ -6337,7 +6435,7 @@ static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
     }
     if (status == CKB_OK) {
         slot->segment = w->segment;
-        slot->offset = (uint32_t)(ckbi_writer_at(w) / CKBI_UNIT);
+        slot->offset = ckbi_writer_at(w);
         slot->length = a->tombstone ? CKBI_LOAD(&v->epoch_clock) : a->length;
         slot->version = (a->before.version & ~CKBI_TOMBSTONE) + 1;
         if (a->before.version == 0 && ckbi_is_doubtful(v, a->serial))
@@ -6386,7 +6484,7 @@ static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_append *a, ui
 }
 
 /* The record is in the segment: what it superseded stops to count. */
-static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, uint64_t offset)
+static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, uint32_t offset)
 {
     uint32_t units = ckbi_record_units(w->volume, a->length, a->version);
     w->live += units;
@@ -6394,7 +6492,7 @@ static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, ui
     w->deletes += a->tombstone ? units : 0;
     w->appended++;
     if (CKBI_HAS_CHUNKS && w->summary_max > 0)
-        ckbi_summary_add(w, a, (uint32_t)(offset / CKBI_UNIT));
+        ckbi_summary_add(w, a, offset);
     if (a->before.version != 0)
         ckbi_segment_release(w->volume, &a->before);
 }
@@ -6404,7 +6502,7 @@ static CKBI_UNUSED int ckbi_append_crc(const ckbi_append *a, const uint8_t *payl
                                        uint32_t length, uint32_t *state)
 {
     if (a->source)
-        return ckbi_source_crc(a->source, a->payload + begin, length, state);
+        return ckbi_source_take(a->source, a->payload + (uint32_t)(begin / CKBI_UNIT), length, NULL, state);
     *state = ckbi_crc_update(*state, payload + begin, length);
     return CKB_OK;
 }
@@ -6416,11 +6514,11 @@ static CKBI_UNUSED int ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a, 
 {
     int status = CKB_OK;
     uint8_t *at = w->buffer[w->active] + w->fill;
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     uint32_t tables = ckbi_table_bytes(a->length);
     uint32_t crc = 0;
     ckbi_record_begin(at, a->tombstone ? CKBI_RECORD_DELETE : CKBI_RECORD_CHUNK, flags, CKBI_RECORD_CHUNK_BYTES,
-                      a->length, ckbi_writer_mark(w), a->version & ~CKBI_TOMBSTONE);
+                      a->length, w->durable, a->version & ~CKBI_TOMBSTONE);
     ckbi_put32(at + 24, a->serial);
     ckbi_put32(at + 28, a->id->chunk);
     ckbi_put64(at + 32, a->id->block);
@@ -6486,16 +6584,15 @@ static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a, u
 {
     ckbi_source *source = &w->compare;
     ckbi_record *record = &w->compared;
-    int status = ckbi_source_record(source, seed, (uint64_t)a->before.offset * CKBI_UNIT, record);
+    int status = ckbi_source_record(source, seed, a->before.offset, record);
     if (status == CKB_OK)
         status = ckbi_source_verify(source, seed, record);
     if (status == CKB_OK && record->payload_bytes != a->length)
         return CKB_EXISTS;
     for (uint32_t done = 0; status == CKB_OK && done < a->length;) {
         const uint8_t *bytes;
-        uint32_t step =
-            (uint32_t)ckbi_min(a->length - done, source->size - w->volume->medium.geometry.read_unit);
-        status = ckbi_source_get(source, record->payload + done, step, &bytes);
+        uint32_t step = ckbi_min32(a->length - done, ckbi_source_step(source));
+        status = ckbi_source_get(source, record->payload + done / CKBI_UNIT, step, &bytes);
         if (status == CKB_OK && ckbi_compare(bytes, a->data + done, step) != 0)
             status = CKB_EXISTS;
         done += step;
@@ -6544,7 +6641,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_peek(ckb_volume *v, ckbi_append
 }
 
 /* The way round when there is no room at hand: see ckbi_writer_room. */
-static CKBI_UNUSED int ckbi_append_make_room(ckb_writer *w, ckbi_append *a, uint64_t total, bool large)
+static CKBI_UNUSED int ckbi_append_make_room(ckb_writer *w, ckbi_append *a, uint32_t total, bool large)
 {
     int answer = ckbi_writer_must_roll(w, total, a->tombstone) ? ckbi_append_peek(w->volume, a) : CKB_OK;
     if (answer != CKB_OK)
@@ -6559,10 +6656,12 @@ static CKBI_UNUSED int ckbi_append_make_room(ckb_writer *w, ckbi_append *a, uint
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_try(ckb_writer *w, ckbi_append *a)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
-    uint64_t total = ckbi_record_room(g, a->length, false);
-    bool large = total + CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES > w->buffer_bytes;
+    uint32_t tables = ckbi_table_bytes(a->length);
+    uint32_t total = ckbi_record_room(g, a->length, tables, false);
+    bool large =
+        total + (CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES) / CKBI_UNIT > w->buffer_bytes / CKBI_UNIT;
     if (large)
-        total = ckbi_record_room(g, a->length, true);
+        total = ckbi_record_room(g, a->length, tables, true);
     int status = ckbi_append_container(w, a);
     if (status == CKB_OK)
         status = ckbi_append_state(a);
@@ -6576,7 +6675,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_try(ckb_writer *w, ckbi_append 
         status = ckbi_append_state(a);
     if (status == CKB_OK)
         status = ckbi_append_enter(w, a);
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     if (status == CKB_OK) {
         if (large)
             status = ckbi_append_large(w, a);
@@ -6650,10 +6749,9 @@ static CKBI_UNUSED void ckbi_compactor_layout(ckb_volume *v, const ckb_geometry 
 static CKBI_UNUSED uint32_t ckbi_compact_gain(const ckb_volume *v, const ckbi_segment *s)
 {
     uint32_t live = CKBI_LOAD(&s->live);
-    uint32_t used =
-        s->compacted ? s->records : s->end - (uint32_t)(ckbi_data_start(&v->medium.geometry) / CKBI_UNIT);
-    return ckbi_segment_is_settled(s) && s->log == 0 && !s->unmovable && live > 0 && used > live ? used - live
-                                                                                                 : 0;
+    uint32_t used = s->compacted ? s->records : s->end - ckbi_data_start(&v->medium.geometry);
+    bool possible = ckbi_segment_is_settled(s) && s->log == 0 && !s->unmovable && live > 0;
+    return possible && used > live ? used - live : 0;
 }
 
 /* Does a pass have to do with this segment? */
@@ -6774,7 +6872,7 @@ static CKBI_UNUSED int ckbi_compact_enter(ckb_writer *w, const ckbi_append *a)
     ckbi_slot *slot = ckbi_compact_slot(w->volume, a);
     if (slot) {
         slot->segment = w->segment;
-        slot->offset = (uint32_t)(ckbi_writer_at(w) / CKBI_UNIT);
+        slot->offset = ckbi_writer_at(w);
     }
     CKB_MUTEX_UNLOCK(&partition->lock);
     return slot ? CKB_OK : CKB_NOTFOUND;
@@ -6784,20 +6882,18 @@ static CKBI_UNUSED int ckbi_compact_enter(ckb_writer *w, const ckbi_append *a)
  * completed: when the rest cannot be read any more, with bytes that do not verify, and the old one counts. */
 static CKBI_UNUSED int ckbi_compact_large(ckb_writer *w, const ckbi_append *a)
 {
-    size_t step_max =
-        (size_t)ckbi_align_down(a->source->size - w->volume->medium.geometry.read_unit, CKBI_UNIT);
     int result = ckbi_put_chunk_head(w, a, NULL, 0);
     if (result != CKB_OK)
         return result;
     for (uint32_t done = 0; done < a->length;) {
         const uint8_t *bytes = a->source->buffer;
-        size_t step = (size_t)ckbi_min(a->length - done, step_max);
+        uint32_t step = ckbi_min32(a->length - done, ckbi_source_step(a->source));
         if (result == CKB_OK)
-            result = ckbi_source_get(a->source, a->payload + done, step, &bytes);
+            result = ckbi_source_get(a->source, a->payload + done / CKBI_UNIT, step, &bytes);
         int status = ckbi_payload_copy(w, result == CKB_OK ? bytes : a->source->buffer, step);
         if (status != CKB_OK)
             return status;
-        done += (uint32_t)step;
+        done += step;
     }
     return result;
 }
@@ -6806,9 +6902,10 @@ static CKBI_UNUSED int ckbi_compact_large(ckb_writer *w, const ckbi_append *a)
 static CKBI_UNUSED int ckbi_compact_append(ckb_writer *w, ckbi_append *a)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
-    uint64_t total = ckbi_record_room(g, a->length, false);
-    bool large = total + CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES > w->buffer_bytes ||
-                 a->length > a->source->size - g->read_unit;
+    uint32_t total = ckbi_record_room(g, a->length, ckbi_table_bytes(a->length), false);
+    bool large =
+        total + (CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES) / CKBI_UNIT > w->buffer_bytes / CKBI_UNIT ||
+        a->length > ckbi_source_step(a->source);
     int status = CKB_OK;
     if (!large && a->length > 0)
         status = ckbi_source_get(a->source, a->payload, a->length, &a->data);
@@ -6817,7 +6914,7 @@ static CKBI_UNUSED int ckbi_compact_append(ckb_writer *w, ckbi_append *a)
     CKB_MUTEX_LOCK(&w->lock);
     status = ckbi_writer_room(w, total, large, true);
     bool turn = status == CKB_OK && large;
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     if (status == CKB_OK)
         status = ckbi_compact_enter(w, a);
     if (status == CKB_OK) {
@@ -6849,7 +6946,7 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
     const ckbi_slot *slot = &c->place.slot;
     if ((r->type != CKBI_RECORD_CHUNK && r->type != CKBI_RECORD_DELETE) ||
         ckbi_lookup(v, r->serial, r->block, r->chunk, &c->place) != CKB_OK || slot->segment != v->victim ||
-        slot->offset != r->offset / CKBI_UNIT)
+        slot->offset != r->offset)
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->lock);
     ckbi_fill(a, 0, sizeof(*a));
@@ -6878,7 +6975,7 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
         c->damaged = true;
         return CKB_OK;
     }
-    *moved += r->end - r->offset;
+    *moved += ckbi_bytes(r->end - r->offset);
     return status == CKB_OK ? ckbi_compact_append(c->writer, a) : status;
 }
 
@@ -6919,7 +7016,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_compact_step(ckb_volume *v, uint32_t l
             status = ckbi_compact_record(v, &moved);
         } else if (status == CKB_CORRUPT) {
             ckbi_damage(v, CKB_TOPIC_RECORD, v->victim, c->walk.record.offset, 0,
-                        c->walk.record.end - c->walk.record.offset);
+                        ckbi_bytes(c->walk.record.end - c->walk.record.offset));
             c->damaged = true;
             status = CKB_OK;
         }
@@ -7156,25 +7253,25 @@ CKB_DEF void ckb_reader_fault(const ckb_reader *reader, ckb_fault *fault)
 
 /* Bytes of one window that a read wants. */
 typedef struct ckbi_piece {
-    uint64_t begin, end; /* of the payload: what is to be verified */
-    uint64_t from, to;   /* and what is wanted of it */
+    uint32_t begin, end; /* of the payload: what is to be verified */
+    uint32_t from, to;   /* and what is wanted of it */
 } ckbi_piece;
 
 /* Verifies `piece` and copies the wanted part of it. */
 static CKBI_UNUSED int ckbi_read_piece(ckb_reader *r, const ckbi_record *record, const ckbi_piece *piece,
                                        uint32_t state, uint32_t expected, uint8_t *out)
 {
-    uint64_t step_max = r->source.size - r->source.volume->medium.geometry.read_unit;
-    for (uint64_t at = piece->begin; at < piece->end;) {
+    uint32_t step_max = ckbi_source_step(&r->source);
+    for (uint32_t at = piece->begin; at < piece->end;) {
         const uint8_t *bytes;
-        size_t step = (size_t)ckbi_min(piece->end - at, step_max);
-        int status = ckbi_source_get(&r->source, record->payload + at, step, &bytes);
+        uint32_t step = ckbi_min32(piece->end - at, step_max);
+        int status = ckbi_source_get(&r->source, record->payload + at / CKBI_UNIT, step, &bytes);
         if (status != CKB_OK)
             return status;
         state = ckbi_crc_update(state, bytes, step);
-        uint64_t from = ckbi_max(piece->from, at), to = ckbi_min(piece->to, at + step);
+        uint32_t from = ckbi_max32(piece->from, at), to = ckbi_min32(piece->to, at + step);
         if (from < to)
-            ckbi_copy(out + (from - piece->from), bytes + (from - at), (size_t)(to - from));
+            ckbi_copy(out + (from - piece->from), bytes + (from - at), to - from);
         at += step;
     }
     return state == expected ? CKB_OK : CKB_CORRUPT;
@@ -7185,20 +7282,13 @@ static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_
                                        const ckbi_record *record)
 {
     uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_PAYLOAD);
-    uint64_t at = record->offset + record->header_bytes;
-    uint64_t step_max = r->source.size - r->source.volume->medium.geometry.read_unit;
+    uint32_t at = record->offset + record->header_bytes / CKBI_UNIT;
     r->table_epoch = 0;
-    for (uint32_t done = 0; done < record->tables;) {
-        const uint8_t *bytes;
-        size_t step = (size_t)ckbi_min(record->tables - done, step_max);
-        int status = ckbi_source_get(&r->source, at + done, step, &bytes);
-        if (status != CKB_OK)
-            return status;
-        ckbi_copy(r->table + done, bytes, step);
-        done += (uint32_t)step;
-    }
-    if (ckbi_crc_update(state, r->table, record->tables) != record->payload_crc)
-        return CKB_CORRUPT;
+    int status = ckbi_source_take(&r->source, at, record->tables, r->table, &state);
+    if (status == CKB_OK && state != record->payload_crc)
+        status = CKB_CORRUPT;
+    if (status != CKB_OK)
+        return status;
     r->table_epoch = place->epoch;
     r->table_segment = place->slot.segment;
     r->table_offset = place->slot.offset;
@@ -7207,48 +7297,50 @@ static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_
 }
 
 /* Whole windows that the medium can put where the caller wants them are read there, many at once. */
-static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint64_t from,
-                                        uint64_t to, uint8_t *out)
+static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint32_t from,
+                                        uint32_t to, uint8_t *out)
 {
-    int status =
-        ckbi_load(r->source.volume, r->source.segment, record->payload + from, out, (size_t)(to - from));
-    for (uint64_t at = from; status == CKB_OK && at < to; at += CKB_WINDOW_BYTES) {
-        uint32_t window = (uint32_t)(at / CKB_WINDOW_BYTES);
+    uint32_t left = to - from;
+    int status = ckbi_load(r->source.volume, r->source.segment, record->payload + from / CKBI_UNIT, out, left);
+    for (uint32_t window = from / CKB_WINDOW_BYTES; status == CKB_OK && left > 0; window++) {
+        uint32_t step = ckbi_min32(CKB_WINDOW_BYTES, left);
         uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window);
-        state = ckbi_crc_update(state, out + (at - from), (size_t)ckbi_min(CKB_WINDOW_BYTES, to - at));
-        if (state != ckbi_get32(r->table + (size_t)window * 4))
+        if (ckbi_crc_update(state, out, step) != ckbi_get32(r->table + (size_t)window * 4))
             status = CKB_CORRUPT;
+        out += step;
+        left -= step;
     }
     return status;
 }
 
-static CKBI_UNUSED bool ckbi_read_is_direct(const ckb_reader *r, const ckbi_record *record, uint64_t at,
-                                            uint64_t to, const uint8_t *out)
+static CKBI_UNUSED bool ckbi_read_is_direct(const ckb_reader *r, const ckbi_record *record, uint32_t at,
+                                            uint32_t to, const uint8_t *out)
 {
     const ckb_geometry *g = &r->source.volume->medium.geometry;
-    return at % CKB_WINDOW_BYTES == 0 && to > at && (record->payload + at) % g->read_unit == 0 &&
+    return at % CKB_WINDOW_BYTES == 0 && to > at &&
+           (record->payload + at / CKBI_UNIT) % ckbi_source_unit(&r->source) == 0 &&
            (to - at) % g->read_unit == 0 && (uintptr_t)out % g->buffer_align == 0;
 }
 
 /* Reads `from`..`to` of a payload in windows. */
-static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint64_t from,
-                                         uint64_t to, uint8_t *out)
+static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint32_t from,
+                                         uint32_t to, uint8_t *out)
 {
-    uint64_t last_whole = to == record->payload_bytes ? to : ckbi_align_down(to, CKB_WINDOW_BYTES);
+    uint32_t last_whole = to == record->payload_bytes ? to : ckbi_align_down32(to, CKB_WINDOW_BYTES);
     int status = CKB_OK;
-    for (uint64_t at = from; status == CKB_OK && at < to;) {
+    for (uint32_t at = from; status == CKB_OK && at < to;) {
         uint8_t *target = out + (at - from);
         if (ckbi_read_is_direct(r, record, at, last_whole, target)) {
             status = ckbi_read_direct(r, seed, record, at, last_whole, target);
             at = last_whole;
             continue;
         }
-        uint32_t window = (uint32_t)(at / CKB_WINDOW_BYTES);
+        uint32_t window = at / CKB_WINDOW_BYTES;
         ckbi_piece piece;
-        piece.begin = (uint64_t)window * CKB_WINDOW_BYTES;
-        piece.end = ckbi_min(piece.begin + CKB_WINDOW_BYTES, record->payload_bytes);
+        piece.begin = window * CKB_WINDOW_BYTES;
+        piece.end = piece.begin + ckbi_min32(CKB_WINDOW_BYTES, record->payload_bytes - piece.begin);
         piece.from = at;
-        piece.to = ckbi_min(piece.end, to);
+        piece.to = ckbi_min32(piece.end, to);
         status = ckbi_read_piece(r, record, &piece, ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window),
                                  ckbi_get32(r->table + (size_t)window * 4), target);
         at = piece.to;
@@ -7264,28 +7356,26 @@ static CKBI_UNUSED bool ckbi_record_is_chunk(const ckbi_record *record, const ck
 }
 
 /* Reads part of the chunk at a place that a lookup gave. */
-static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, uint64_t offset, uint8_t *out,
-                                       size_t length)
+static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, uint32_t offset, uint8_t *out,
+                                       uint32_t length)
 {
     ckb_volume *v = r->source.volume;
     uint32_t seed = ckbi_segment_seed(v, place->slot.segment, place->epoch);
     ckbi_record record;
     r->source.segment = place->slot.segment;
     r->source.have = 0;
-    if ((uint64_t)place->slot.offset * CKBI_UNIT + CKBI_RECORD_CHUNK_BYTES + place->slot.length >
-        v->medium.geometry.segment_bytes)
+    uint32_t at = place->slot.offset;
+    if (at + CKBI_RECORD_CHUNK_BYTES / CKBI_UNIT + ckbi_units(place->slot.length) >
+        ckbi_segment_units(&v->medium.geometry))
         return CKB_CORRUPT;
     if (place->slot.length > CKB_WINDOW_BYTES && r->table_epoch == place->epoch &&
-        r->table_segment == place->slot.segment && r->table_offset == place->slot.offset) {
+        r->table_segment == place->slot.segment && r->table_offset == at)
         return ckbi_read_windows(r, seed, &r->table_record, offset, offset + length, out);
-    }
     const uint8_t *head;
-    uint64_t at = (uint64_t)place->slot.offset * CKBI_UNIT;
     /* A small chunk comes in one read with its header. */
-    uint64_t whole = CKBI_RECORD_CHUNK_BYTES + (uint64_t)place->slot.length;
-    uint64_t room = r->source.size - v->medium.geometry.read_unit;
-    int status =
-        ckbi_source_get(&r->source, at, whole <= room ? (size_t)whole : CKBI_RECORD_CHUNK_BYTES, &head);
+    uint32_t with =
+        place->slot.length <= ckbi_source_step(&r->source) - CKBI_RECORD_CHUNK_BYTES ? place->slot.length : 0;
+    int status = ckbi_source_get(&r->source, at, CKBI_RECORD_CHUNK_BYTES + with, &head);
     if (status != CKB_OK)
         return status;
     status = ckbi_source_record(&r->source, seed, at, &record);
@@ -7319,8 +7409,8 @@ CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, ui
             status = CKB_END;
             break;
         }
-        size_t wanted = (size_t)ckbi_min(length, place.slot.length - offset);
-        status = ckbi_read_place(r, &place, offset, (uint8_t *)buffer, wanted);
+        uint32_t wanted = (uint32_t)ckbi_min(length, place.slot.length - offset);
+        status = ckbi_read_place(r, &place, (uint32_t)offset, (uint8_t *)buffer, wanted);
         if (status == CKB_OK && got)
             *got = wanted;
         if (status != CKB_CORRUPT)
@@ -7339,8 +7429,8 @@ CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, ui
     }
     if (status != CKB_OK) {
         ckbi_fault_set(&r->fault, status, status == CKB_IO ? CKB_TOPIC_MEDIUM : CKB_TOPIC_CHUNK,
-                       place.slot.version ? place.slot.segment : CKB_NO_SEGMENT,
-                       (uint64_t)place.slot.offset * CKBI_UNIT, place.slot.length, offset);
+                       place.slot.version ? place.slot.segment : CKB_NO_SEGMENT, place.slot.offset,
+                       place.slot.length, offset);
         r->fault.index = id->chunk;
         if (status == CKB_CORRUPT && place.slot.version == 0) {
             CKB_MUTEX_LOCK(&v->lock);
@@ -7375,17 +7465,14 @@ static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
 
 /* ---- opening */
 
-static CKBI_UNUSED uint64_t ckbi_entry_max(const ckb_geometry *g)
+static CKBI_UNUSED uint32_t ckbi_entry_max(const ckb_geometry *g)
 {
-    uint64_t overhead = ckbi_data_start(g) + CKBI_RECORD_LOG_START_BYTES + ckbi_tail_room(g, 0) +
-                        CKBI_RECORD_ENTRY_BYTES + g->write_unit + CKBI_UNIT;
-    uint64_t limit = ckbi_data_limit(g);
-    return limit > overhead ? ckbi_min(limit - overhead, UINT32_MAX - CKBI_UNIT) : 0;
+    return ckbi_room_max(g, CKBI_RECORD_LOG_START_BYTES, 0);
 }
 
 CKBI_LOG_DEF uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry)
 {
-    return ckbi_geometry_valid(geometry) ? (uint32_t)ckbi_entry_max(geometry) : 0;
+    return ckbi_geometry_valid(geometry) ? ckbi_entry_max(geometry) : 0;
 }
 
 /* A buffer holds at least the start of a segment, an entry's header, and the ends of batches. */
@@ -7399,7 +7486,7 @@ static CKBI_UNUSED void ckbi_log_defaults(const ckb_geometry *g, const ckb_log_c
     uint64_t bytes = out->buffer_bytes ? ckbi_min(out->buffer_bytes, UINT32_MAX / 4) : usual;
     out->buffer_bytes = (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
     if (out->max_entry_bytes == 0)
-        out->max_entry_bytes = (uint32_t)ckbi_entry_max(g);
+        out->max_entry_bytes = ckbi_entry_max(g);
     if (out->max_segments == 0 || out->max_segments > g->segment_count)
         out->max_segments = g->segment_count;
 }
@@ -7472,7 +7559,7 @@ static CKBI_UNUSED bool ckbi_log_fill_ring(ckb_log *log)
 {
     const ckb_volume *v = log->volume;
     log->head = log->count = 0;
-    log->closed_bytes = 0;
+    log->closed = 0;
     for (uint32_t i = log->slot->newest; i != CKB_NO_SEGMENT; i = v->segments[i].previous)
         if (v->segments[i].log == log->slot->serial && v->segments[i].live != 0)
             log->count++;
@@ -7482,7 +7569,7 @@ static CKBI_UNUSED bool ckbi_log_fill_ring(ckb_log *log)
         return false;
     for (uint32_t i = log->slot->newest, n = log->count; n > 0; i = v->segments[i].previous) {
         log->segments[--n] = i;
-        log->closed_bytes += (uint64_t)v->segments[i].end * CKBI_UNIT;
+        log->closed += v->segments[i].end;
     }
     return true;
 }
@@ -7577,7 +7664,7 @@ static CKBI_UNUSED void ckbi_log_describe(const ckb_log *log, ckb_log_info *info
     info->first = log->slot->first;
     info->last = ckbi_log_next_index(log) - 1;
     info->segments = log->count;
-    info->bytes = log->closed_bytes;
+    info->bytes = log->closed * CKBI_UNIT;
     info->rolls = log->rolls;
     info->is_open = true;
 #ifdef CKB_READ_ONLY
@@ -7586,7 +7673,7 @@ static CKBI_UNUSED void ckbi_log_describe(const ckb_log *log, ckb_log_info *info
     info->durable = ckbi_log_durable(log);
     info->groups = log->writer.groups;
     if (log->writer.segment != CKB_NO_SEGMENT)
-        info->bytes += ckbi_writer_at(&log->writer);
+        info->bytes += ckbi_bytes(ckbi_writer_at(&log->writer));
 #endif
 }
 
@@ -7602,7 +7689,7 @@ static CKBI_UNUSED void ckbi_log_describe_closed(const ckb_volume *v, const ckbi
         if (s->log != slot->serial || CKBI_LOAD(&s->live) == 0)
             break;
         info->segments++;
-        info->bytes += (uint64_t)s->end * CKBI_UNIT;
+        info->bytes += ckbi_bytes(s->end);
     }
 }
 
@@ -7756,27 +7843,25 @@ static CKBI_UNUSED int ckbi_log_writable(const ckb_log *log)
     return log->read_only ? CKB_READONLY : ckbi_writable(log->volume);
 }
 
-static CKBI_UNUSED uint64_t ckbi_entry_room(const ckb_geometry *g, size_t length, bool large)
+/* Room that an entry needs. A large one does not fit a buffer beside the start of a segment and the end of a
+ * batch. */
+static CKBI_UNUSED uint32_t ckbi_entry_room(const ckb_writer *w, size_t length, bool *large)
 {
-    return CKBI_RECORD_ENTRY_BYTES + (large ? g->write_unit : 0) + ckbi_align_up(length, CKBI_UNIT);
-}
-
-/* Does an entry not fit a buffer beside the start of a segment and the end of a batch? */
-static CKBI_UNUSED bool ckbi_entry_is_large(const ckb_writer *w, size_t length)
-{
-    return ckbi_entry_room(&w->volume->medium.geometry, length, false) + CKBI_RECORD_COMMON +
-               CKBI_RECORD_LOG_START_BYTES >
-           w->buffer_bytes;
+    const ckb_geometry *g = &w->volume->medium.geometry;
+    uint32_t room = ckbi_record_room(g, (uint32_t)length, 0, false);
+    *large =
+        room + (CKBI_RECORD_COMMON + CKBI_RECORD_LOG_START_BYTES) / CKBI_UNIT > w->buffer_bytes / CKBI_UNIT;
+    return *large ? room + ckbi_write_units(g) : room;
 }
 
 /* Writes the header of an entry. */
 static CKBI_UNUSED void ckbi_put_entry_head(ckb_writer *w, const ckb_entry_data *e, uint8_t flags)
 {
     uint8_t *at = w->buffer[w->active] + w->fill;
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     uint64_t pending = w->appended - w->durable_ticket;
-    ckbi_record_begin(at, CKBI_RECORD_ENTRY, flags, CKBI_RECORD_ENTRY_BYTES, (uint32_t)e->length,
-                      ckbi_writer_mark(w), (uint32_t)ckbi_min(pending, UINT32_MAX));
+    ckbi_record_begin(at, CKBI_RECORD_ENTRY, flags, CKBI_RECORD_ENTRY_BYTES, (uint32_t)e->length, w->durable,
+                      (uint32_t)ckbi_min(pending, UINT32_MAX));
     ckbi_put64(at + 24, ckbi_log_next_index(w->log));
     ckbi_put64(at + 32, e->term);
     uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD);
@@ -7788,7 +7873,7 @@ static CKBI_UNUSED void ckbi_put_entry_head(ckb_writer *w, const ckb_entry_data 
 /* Appends an entry for which there is room; a large one has an exclusive turn. */
 static CKBI_UNUSED int ckbi_put_entry(ckb_writer *w, const ckb_entry_data *e, bool large)
 {
-    uint64_t offset = ckbi_writer_at(w);
+    uint32_t offset = ckbi_writer_at(w);
     const uint8_t *data = (const uint8_t *)e->data;
     uint8_t flags = large ? ckbi_payload_flags(w, data) : 0;
     int status = CKB_OK;
@@ -7802,51 +7887,48 @@ static CKBI_UNUSED int ckbi_put_entry(ckb_writer *w, const ckb_entry_data *e, bo
     }
     if (status != CKB_OK)
         return status;
-    w->live += (uint32_t)((ckbi_writer_at(w) - offset) / CKBI_UNIT);
-    w->summary_last = (uint32_t)(offset / CKBI_UNIT);
+    w->live += ckbi_writer_at(w) - offset;
+    w->summary_last = offset;
     w->appended++;
     return CKB_OK;
 }
 
 /* May these entries be appended? `*room` is what they need in a segment at most: several may end a buffer
  * on the way, which is padded then, and somebody's commit may do so as often. */
-static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count, uint64_t *room)
+static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count, uint32_t *room)
 {
     const ckb_geometry *g = &log->volume->medium.geometry;
     const ckb_writer *w = &log->writer;
-    uint64_t fill = w->buffer_bytes, ends = 1;
-    *room = 0;
+    uint32_t buffer = (uint32_t)(w->buffer_bytes / CKBI_UNIT), fill = buffer;
+    uint32_t padding = count > 1 ? 2 * (CKBI_RECORD_COMMON + g->write_unit) / CKBI_UNIT : 0;
+    uint32_t most = ckbi_entry_max(g) / CKBI_UNIT + ckbi_record_room(g, CKBI_UNIT, 0, true);
+    *room = padding;
     for (size_t i = 0; i < count; i++) {
         const ckb_entry_data *e = &entries[i];
         if (!e->data && e->length > 0)
             return CKB_INVALID;
         if (e->length > log->entry_max)
             return CKB_TOOBIG;
-        bool large = ckbi_entry_is_large(w, e->length);
-        uint64_t total = ckbi_entry_room(g, e->length, large);
-        bool end = large || fill + total + CKBI_RECORD_COMMON > w->buffer_bytes;
-        fill = large ? g->write_unit : end ? total : fill + total;
-        ends += end;
-        *room += total;
+        bool large;
+        uint32_t total = ckbi_entry_room(w, e->length, &large);
+        bool end = large || fill + total + CKBI_RECORD_COMMON / CKBI_UNIT > buffer;
+        fill = large ? ckbi_write_units(g) : end ? total : fill + total;
+        *room = ckbi_min32(*room + total + (end ? padding : 0), most + 1);
     }
-    if (count > 1)
-        *room += 2 * ends * (CKBI_RECORD_COMMON + (uint64_t)g->write_unit);
-    return *room > ckbi_entry_max(g) + CKBI_RECORD_ENTRY_BYTES + g->write_unit + CKBI_UNIT ? CKB_TOOBIG
-                                                                                           : CKB_OK;
+    return *room > most ? CKB_TOOBIG : CKB_OK;
 }
 
 /* Appends entries one by one, with the log to itself. On CKB_NOSPACE nothing has changed: room for all of them
  * is found with the first. The lock is held. */
 static CKBI_UNUSED int ckbi_log_put_all(ckb_log *log, const ckb_entry_data *entries, size_t count,
-                                        uint64_t room)
+                                        uint32_t room)
 {
     ckb_writer *w = &log->writer;
-    const ckb_geometry *g = &log->volume->medium.geometry;
     int status = CKB_OK;
     log->batch = true;
     for (size_t i = 0; i < count && status == CKB_OK; i++) {
-        bool large = ckbi_entry_is_large(w, entries[i].length);
-        uint64_t total = ckbi_entry_room(g, entries[i].length, large);
+        bool large;
+        uint32_t total = ckbi_entry_room(w, entries[i].length, &large);
         w->promised = i == 0 ? room - total : 0;
         status = ckbi_writer_room(w, total, large, false);
         w->promised = 0;
@@ -7865,7 +7947,7 @@ static CKBI_UNUSED int ckbi_log_put_all(ckb_log *log, const ckb_entry_data *entr
 }
 
 /* One attempt. `*ticket` counts the appends up to the last of these. The lock is held. */
-static CKBI_UNUSED int ckbi_log_try(ckb_log *log, const ckb_entry_data *entries, size_t count, uint64_t room,
+static CKBI_UNUSED int ckbi_log_try(ckb_log *log, const ckb_entry_data *entries, size_t count, uint32_t room,
                                     uint64_t *first, uint64_t *ticket)
 {
     ckb_writer *w = &log->writer;
@@ -7877,7 +7959,8 @@ static CKBI_UNUSED int ckbi_log_try(ckb_log *log, const ckb_entry_data *entries,
         status = CKB_TOOBIG; /* indexes are used up */
     if (status != CKB_OK)
         return status;
-    bool large = ckbi_entry_is_large(w, entries[0].length);
+    bool large;
+    ckbi_entry_room(w, entries[0].length, &large);
     if (count == 1 && !large && ckbi_writer_has_room(w, room, false))
         status = ckbi_put_entry(w, &entries[0], false);
     else
@@ -7893,7 +7976,8 @@ CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries
                                      uint64_t *first)
 {
     ckb_writer *w = &log->writer;
-    uint64_t room, index, ticket = 0;
+    uint32_t room;
+    uint64_t index, ticket = 0;
     if ((flags & ~CKB_DURABLE) != 0 || !entries || count == 0)
         return CKB_INVALID;
     int status = ckbi_log_check(log, entries, count, &room);
@@ -7985,7 +8069,7 @@ static CKBI_UNUSED int ckbi_log_find(ckb_volume *v, uint32_t segment, uint64_t i
 {
     const ckbi_segment *s = &v->segments[segment];
     ckbi_walk_open(&v->walk, v, v->io_buffer, v->io_bytes, segment, s->epoch);
-    v->walk.stop = v->walk.known = (uint64_t)s->end * CKBI_UNIT;
+    v->walk.stop = v->walk.known = s->end;
     v->walk.whole = true;
     for (;;) {
         int status = ckbi_walk_next(&v->walk);
@@ -8016,8 +8100,8 @@ static CKBI_UNUSED int ckbi_log_plan_cut(ckb_log *log, uint64_t last_kept, ckbi_
         return CKB_OK;
     cut->segment = ckbi_log_segment(log, cut->keep - 1);
     int status = ckbi_log_find(v, cut->segment, last_kept);
-    cut->end = (uint32_t)(v->walk.at / CKBI_UNIT);
-    cut->last = (uint32_t)(v->walk.record.offset / CKBI_UNIT);
+    cut->end = v->walk.at;
+    cut->last = v->walk.record.offset;
     return status;
 }
 
@@ -8029,13 +8113,13 @@ static CKBI_UNUSED void ckbi_log_apply_cut(ckb_log *log, const ckbi_cut *cut, ui
     CKBI_LOG_LOCK(log);
     while (log->count > n) {
         uint32_t segment = ckbi_log_segment(log, --log->count);
-        log->closed_bytes -= (uint64_t)v->segments[segment].end * CKBI_UNIT;
+        log->closed -= v->segments[segment].end;
         ckbi_segment_set_free(v, segment);
     }
     log->slot->newest = n > 0 ? ckbi_log_segment(log, n - 1) : CKB_NO_SEGMENT;
     if (n == cut->keep && cut->end > 0) {
         ckbi_segment *s = &v->segments[cut->segment];
-        log->closed_bytes -= ((uint64_t)s->end - cut->end) * CKBI_UNIT;
+        log->closed -= s->end - cut->end;
         s->end = cut->end;
         s->summary = cut->last;
         s->extent = CKBI_EXTENT_FULL;
@@ -8238,10 +8322,10 @@ CKBI_LOG_DEF void ckb_log_cursor_fault(const ckb_log_cursor *cursor, ckb_fault *
     *fault = cursor->fault;
 }
 
-static CKBI_UNUSED void ckbi_cursor_fault(ckb_log_cursor *c, int status, int topic, uint64_t offset,
+static CKBI_UNUSED void ckbi_cursor_fault(ckb_log_cursor *c, int status, int topic, uint32_t at,
                                           uint64_t expected, uint64_t found)
 {
-    ckbi_fault_set(&c->fault, status, topic, c->segment, offset, expected, found);
+    ckbi_fault_set(&c->fault, status, topic, c->segment, at, expected, found);
     c->fault.index = c->next;
 }
 
@@ -8276,13 +8360,13 @@ static CKBI_UNUSED uint32_t ckbi_cursor_search(const ckb_log_cursor *c)
 }
 
 /* Where the records of a segment end that are there now. The volume's and the log's lock are held. */
-static CKBI_UNUSED uint64_t ckbi_log_segment_end(const ckb_log *log, uint32_t segment)
+static CKBI_UNUSED uint32_t ckbi_log_segment_end(const ckb_log *log, uint32_t segment)
 {
 #ifndef CKB_READ_ONLY
     if (segment == log->writer.segment)
         return ckbi_writer_at(&log->writer);
 #endif
-    return (uint64_t)log->volume->segments[segment].end * CKBI_UNIT;
+    return log->volume->segments[segment].end;
 }
 
 /* Goes to where the next entry should be. False: there is no such segment, or nothing more in it. */
@@ -8290,7 +8374,7 @@ static CKBI_UNUSED bool ckbi_cursor_locate(ckb_log_cursor *c)
 {
     ckb_log *log = c->log;
     ckb_volume *v = log->volume;
-    uint64_t stop = 0;
+    uint32_t stop = 0;
     CKB_MUTEX_LOCK(&v->lock);
     CKBI_LOG_LOCK(log);
     uint32_t n = ckbi_cursor_search(c), behind = n < log->count ? n + 1 : 0;
@@ -8305,7 +8389,7 @@ static CKBI_UNUSED bool ckbi_cursor_locate(ckb_log_cursor *c)
     if (segment == CKB_NO_SEGMENT)
         return false;
     if (segment == c->segment && epoch == c->epoch) {
-        c->walk.stop = c->walk.known = c->walk.source.limit = ckbi_max(stop, c->walk.stop);
+        c->walk.stop = c->walk.known = c->walk.source.limit = ckbi_max32(stop, c->walk.stop);
         return stop > c->walk.at && !c->walk.ended;
     }
     c->segment = segment;
@@ -8331,7 +8415,7 @@ static CKBI_UNUSED int ckbi_cursor_find(ckb_log_cursor *c)
     for (;;) {
         int status = ckbi_walk_next(&c->walk);
         if (status == CKB_CORRUPT) {
-            ckbi_cursor_fault(c, CKB_CORRUPT, CKB_TOPIC_ENTRY, r->offset, 0, r->end - r->offset);
+            ckbi_cursor_fault(c, CKB_CORRUPT, CKB_TOPIC_ENTRY, r->offset, 0, ckbi_bytes(r->end - r->offset));
         } else if (status == CKB_OK && r->type == CKBI_RECORD_ENTRY && r->block >= c->next) {
             c->lost_until = r->block;
             if (r->block == c->next)
@@ -8358,25 +8442,17 @@ static CKBI_UNUSED int ckbi_cursor_copy(ckb_log_cursor *c, ckb_entry *entry, uin
     const ckbi_record *r = &c->walk.record;
     ckbi_source *s = &c->walk.source;
     uint32_t state = ckbi_seed(c->walk.seed, r->offset, CKBI_SEED_PAYLOAD);
-    size_t step_max = s->size - c->log->volume->medium.geometry.read_unit;
     entry->index = r->block;
     entry->term = r->term;
     entry->length = r->payload_bytes;
     entry->segment = c->segment;
-    entry->offset = r->offset;
+    entry->offset = ckbi_bytes(r->offset);
     if (r->payload_bytes > bytes)
         return CKB_TOOBIG;
-    for (uint32_t done = 0; done < r->payload_bytes;) {
-        const uint8_t *from;
-        size_t step = (size_t)ckbi_min(r->payload_bytes - done, step_max);
-        int status = ckbi_source_get(s, r->payload + done, step, &from);
-        if (status != CKB_OK) {
-            ckbi_cursor_fault(c, status, CKB_TOPIC_MEDIUM, r->payload + done, 0, 0);
-            return status;
-        }
-        state = ckbi_crc_update(state, from, step);
-        ckbi_copy(out + done, from, step);
-        done += (uint32_t)step;
+    int status = ckbi_source_take(s, r->payload, r->payload_bytes, out, &state);
+    if (status != CKB_OK) {
+        ckbi_cursor_fault(c, status, CKB_TOPIC_MEDIUM, r->payload, 0, 0);
+        return status;
     }
     if (r->payload_bytes == 0 || state == r->payload_crc)
         return CKB_OK;
@@ -8471,7 +8547,7 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
         out->free_segments =
             (uint32_t)ckbi_max(g->segment_count / 16, (uint64_t)out->reserve_segments + out->prepare_ahead + 1);
     uint64_t least =
-        ckbi_max(ckbi_data_start(g) + g->write_unit,
+        ckbi_max(ckbi_bytes(ckbi_data_start(g)) + g->write_unit,
                  ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit));
     uint64_t bytes = out->io_buffer_bytes ? out->io_buffer_bytes : ckbi_min(64 * 1024, g->segment_bytes);
     out->io_buffer_bytes = (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
@@ -8570,8 +8646,7 @@ CKB_DEF size_t ckb_format_memory(const ckb_geometry *geometry)
     if (!ckbi_geometry_valid(geometry) || ckbi_payload_max(geometry) == 0 ||
         ckbi_format_span(geometry, ckbi_format_facts(geometry, 1, 1), &most) == 0)
         return 0;
-    return (size_t)ckbi_max(ckbi_data_start(geometry), ckbi_align_up(512, geometry->write_unit)) +
-           geometry->buffer_align;
+    return ckbi_align_up32(512, geometry->write_unit) + geometry->buffer_align;
 }
 
 static CKBI_UNUSED int ckbi_format_check(const ckb_medium *medium, const ckb_format_config *config,
@@ -8602,20 +8677,20 @@ static CKBI_UNUSED int ckbi_format_segment(const ckb_medium *medium, const ckb_p
                                            const uint32_t *seed, uint8_t *buffer)
 {
     const ckb_geometry *g = &medium->geometry;
-    uint64_t start = ckbi_data_start(g);
+    uint32_t start = ckbi_data_start(g), start_bytes = start * CKBI_UNIT;
     int status = medium->erase(medium->context, header->segment);
-    ckbi_fill(buffer, 0, (size_t)start);
+    ckbi_fill(buffer, 0, start_bytes);
     ckbi_header_encode(buffer, header);
     if (status == CKB_OK)
-        status = medium->write(medium->context, header->segment, 0, buffer, (size_t)start);
+        status = medium->write(medium->context, header->segment, 0, buffer, start_bytes);
     if (status == CKB_OK && seed) {
         const ckbi_fact facts[3] = {{CKBI_FACT_COUNTERS, 0, header->epoch + 1, 1},
                                     {CKBI_FACT_CLEAN, 0, 0, 0},
                                     {CKBI_FACT_SNAPSHOT_END, 0, 0, 0}};
         for (uint32_t i = 0; i < 3; i++)
             ckbi_fact_put(buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &facts[i]);
-        size_t batch = ckbi_facts_frame(buffer, 3, *seed, start, 0, g->write_unit);
-        status = medium->write(medium->context, header->segment, start, buffer, batch);
+        uint32_t batch = ckbi_facts_frame(buffer, 3, *seed, start, 0, g->write_unit);
+        status = medium->write(medium->context, header->segment, start_bytes, buffer, batch);
     }
     return status == CKB_OK ? medium->sync(medium->context, header->segment) : status;
 }
@@ -8866,7 +8941,8 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
 {
     const ckbi_segment *s = &v->segments[segment];
     uint8_t state = CKBI_LOAD(&s->state);
-    uint64_t used = 0, size = v->medium.geometry.segment_bytes;
+    uint32_t used = 0;
+    uint64_t size = v->medium.geometry.segment_bytes;
     uint32_t live = CKBI_LOAD(&s->live);
     ckbi_stat_count(stat, state);
     if (state == CKBI_SEGMENT_JOURNAL || state == CKBI_SEGMENT_LOST || state == CKBI_SEGMENT_RETIRED) {
@@ -8874,7 +8950,7 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
         return;
     }
     if (state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL)
-        used = (uint64_t)s->end * CKBI_UNIT;
+        used = s->end;
 #ifndef CKB_READ_ONLY
     uint32_t owner = CKBI_LOAD(&s->owner);
     ckb_writer *w = owner ? v->writers[owner - 1] : NULL;
@@ -8887,10 +8963,10 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
         CKB_MUTEX_UNLOCK(&w->lock);
     }
 #endif
-    uint64_t counts = ckbi_min(used, (uint64_t)live * CKBI_UNIT);
-    stat->live_bytes += counts;
-    stat->dead_bytes += used - counts;
-    stat->free_bytes += size - used;
+    uint32_t counts = ckbi_min32(used, live);
+    stat->live_bytes += ckbi_bytes(counts);
+    stat->dead_bytes += ckbi_bytes(used - counts);
+    stat->free_bytes += size - ckbi_bytes(used);
 }
 
 CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
@@ -8966,11 +9042,11 @@ static CKBI_UNUSED bool ckbi_check_is_stale(const ckbi_checking *k, uint32_t seg
 }
 
 static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topic, uint32_t segment,
-                                          uint64_t offset, uint64_t expected, uint64_t found)
+                                          uint32_t at, uint64_t expected, uint64_t found)
 {
     if (ckbi_check_is_stale(k, segment))
         return;
-    ckbi_fault_set(&k->finding->fault, status, topic, segment, offset, expected, found);
+    ckbi_fault_set(&k->finding->fault, status, topic, segment, at, expected, found);
     k->finding->fault.index = k->index;
     if (status == CKB_CORRUPT)
         k->report->damage++;
@@ -8989,7 +9065,7 @@ static CKBI_UNUSED bool ckbi_check_is_live(ckbi_checking *k, const ckbi_record *
     ckb_volume *v = k->volume;
     ckbi_place place;
     if (ckbi_lookup(v, r->serial, r->block, r->chunk, &place) != CKB_OK || place.slot.segment != segment ||
-        place.slot.offset != r->offset / CKBI_UNIT)
+        place.slot.offset != r->offset)
         return false;
     CKB_MUTEX_LOCK(&v->lock);
     const ckbi_container *c = ckbi_container_by_serial(v, r->serial);
@@ -9043,9 +9119,9 @@ static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk
 {
     ckbi_source *source = &walk->source;
     uint32_t walked = source->segment;
-    uint64_t limit = source->limit;
+    uint32_t limit = source->limit;
     CKB_MUTEX_LOCK(&v->lock);
-    uint64_t at = (uint64_t)v->segments[segment].summary * CKBI_UNIT;
+    uint32_t at = v->segments[segment].summary;
     uint32_t seed = ckbi_segment_seed(v, segment, v->segments[segment].epoch);
     CKB_MUTEX_UNLOCK(&v->lock);
     ckbi_source_open(source, v, source->buffer, source->size, segment);
@@ -9151,7 +9227,7 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
 #endif
     /* Where a log's segment ends the mount may know from entries in others. */
     if (CKBI_HAS_LOG && v->segments[segment].log != 0 && state == CKBI_SEGMENT_FULL)
-        walk->known = ckbi_max(walk->known, (uint64_t)v->segments[segment].end * CKBI_UNIT);
+        walk->known = ckbi_max32(walk->known, v->segments[segment].end);
     return open || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
 }
 
@@ -9175,23 +9251,24 @@ static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, ui
 /* Names the live chunks whose records lie in a damaged range: the index still knows them from a summary. */
 static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, const ckbi_record *hole)
 {
-    uint64_t cursor = 0, first;
+    uint64_t cursor = 0, first, bytes = ckbi_bytes(hole->end - hole->offset);
     ckb_chunk_info info;
     if (CKBI_HAS_LOG && k->entry_expected != 0 && ckbi_check_log(k, segment, k->entry_expected, &first)) {
         k->report->entries_bad++;
         k->index = k->entry_expected;
-        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY, segment, hole->offset, 0, hole->end - hole->offset);
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_ENTRY, segment, hole->offset, 0, bytes);
         k->entry_expected = 0;
         return;
     }
-    ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, hole->offset, 0, hole->end - hole->offset);
+    ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, hole->offset, 0, bytes);
     while (CKBI_HAS_CHUNKS && ckb_chunk_next(k->volume, &cursor, &info) == CKB_OK) {
-        if (info.segment != segment || info.offset < hole->offset || info.offset >= hole->end)
+        uint32_t at = (uint32_t)(info.offset / CKBI_UNIT);
+        if (info.segment != segment || at < hole->offset || at >= hole->end)
             continue;
         k->finding->has_chunk = true;
         k->finding->chunk = info;
         k->report->chunks_bad++;
-        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, info.offset, 0, info.length);
+        ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, at, 0, info.length);
     }
 }
 
@@ -9211,7 +9288,7 @@ static CKBI_UNUSED void ckbi_check_walk(ckbi_checking *k, ckbi_walk *walk, uint3
         }
     }
     if (walk->dropped > 0)
-        ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
+        ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, ckbi_bytes(walk->dropped));
 }
 
 /* The side of the journal that is in force; the long lock keeps it still. */
