@@ -48,7 +48,8 @@
  *     char data[100];
  *     ckb_log_read(cursor, index, &entry, data, sizeof(data));
  *
- * ckb_format makes the volume once. Structs of configuration mean their defaults where they are zero, and
+ * ckb_format makes the volume once. A host that has time to spare, or a thread for it, calls ckb_maintain: it keeps
+ * segments ready and makes room by compaction, which appends would otherwise have to wait for. Structs of configuration mean their defaults where they are zero, and
  * a null pointer means all defaults. Functions return 0 or a negative ckb_status; what went wrong and where
  * stands in a ckb_fault, which ckb_fault_text turns into one line.
  *
@@ -78,7 +79,8 @@
  *   - Repair: damaged bytes are found and named, there is no second copy.
  *   - Secrecy or authenticity: CRC-32C finds accidents, not attackers.
  *   - That DELETED is answered for ever: a container that was deleted is forgotten when its place in the
- *     table is needed and nothing of it is left; its id may then be used again and finds nothing old.
+ *     table is needed and nothing of it is left, a chunk when compaction has removed its last old record. The
+ *     id may then be used again and finds nothing old.
  *
  * ---------------------------------------------------------------------------------------------- >>threads
  *
@@ -91,9 +93,9 @@
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
  * ckb_reader_memory, ckb_log_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
- * eight slots: about 43 bytes a chunk. A segment takes 52 bytes, a container 64, a log 88. A writer takes two
+ * eight slots: about 43 bytes a chunk. A segment takes 60 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
- * have. Nothing else grows. The stack takes about 700 bytes on a Cortex-M3, without the medium's functions; there
+ * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. The stack takes about 700 bytes on a Cortex-M3, without the medium's functions; there
  * is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
@@ -148,7 +150,8 @@
  *   that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
  *   next multiple of 8. Gaps for alignment hold zeros and mean nothing.
  *
- *    1 START    first in a segment. 20: stream (1 chunks, 2 a log). 24: stream id 8, place in the stream 8,
+ *    1 START    first in a segment. 20: stream (1 chunks, 2 a log, 4 chunks moved by compaction). 24: stream id
+ *               8, place in the stream 8,
  *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8; of a log also its first index
  *               8. Chunk segments stand alone; the stream id of a log is its serial.
  *    2 END      closes a batch; its payload is the padding to the next write unit. Flag 2: the segment's last.
@@ -200,6 +203,9 @@
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
  * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
  * held of it. A segment is freed when nothing in it counts and everything that superseded its records is durable.
+ * Compaction copies records with their version into segments of a newer epoch; of two with the same version that
+ * of the newer epoch counts. A delete is left out of the copy when no segment older than it holds records that
+ * do not count: only there could be one that it hides.
  * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
  * belong to a deleted container.
  *
@@ -417,7 +423,7 @@ typedef struct ckb_config {
     uint32_t reserve_segments; /* kept back from writes so that deletes and compaction work when full; 0: 2,
                                   or 1 of less than 12 segments */
     uint32_t prepare_ahead;    /* segments that ckb_maintain keeps ready for writing; 0: 2 */
-    uint32_t free_segments;    /* ckb_maintain compacts while fewer are free; 0: a sixteenth of all, at least
+    uint32_t free_segments;    /* ckb_maintain compacts while fewer are free; 0: a 64th of all, at least
                                   reserve_segments + prepare_ahead + 1 */
     size_t io_buffer_bytes;    /* for mount and the journal; 0: 64 KiB, or less for small segments */
     bool no_compaction;        /* and no memory for it: only segments in which nothing counts are freed */
@@ -489,11 +495,25 @@ CKB_API int ckb_unmount(ckb_volume *volume);
 /* Makes durable what all writers have appended before the call. CKB_FAILED, CKB_IO, CKB_READONLY. */
 CKB_API int ckb_sync(ckb_volume *volume);
 
-/* Work that keeps later calls short: frees dead segments, prepares segments ahead, forgets the chunks
- * of deleted containers. `budget` bounds the steps (a step is about one segment operation, or 1024
- * index slots); `*more` (may be null) says whether work is left. From any thread, at any time.
- * CKB_IO, CKB_FAILED, CKB_READONLY; CKB_NOSPACE: no segment could be prepared, nothing is wrong. */
+/* Work that keeps later calls short: frees dead segments, forgets the chunks of deleted containers, prepares
+ * segments ahead, and compacts while fewer than free_segments are free: what counts in the segments where least
+ * does is moved together, beside reads and writes. Of segments of which less than a sixteenth would be won none
+ * is touched; an append that finds no room goes down to half of that. When more than an eighth of the index
+ * are deletes, compaction makes a pass to get rid of them. `budget` bounds the steps (a step is about one segment
+ * operation, 1024 index slots, or io_buffer_bytes moved); `*more` (may be null) says whether work is left. Nothing
+ * of it need be durable on return. From any thread, at any time.
+ * CKB_IO: also when a segment cannot be read, which is then left alone; CKB_FAILED, CKB_READONLY; CKB_NOSPACE: no
+ * segment could be prepared, nothing is wrong. */
 CKB_API int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more);
+
+#ifndef CKB_NO_CHUNKS
+/* Compacts whether space is short or not: segments of which `percent` (1 to 100) or more would be won, those that
+ * win most first, then what it takes to get rid of deletes. Makes durable on the way what all writers appended.
+ * `budget` and `*more` as for ckb_maintain. Any thread.
+ * CKB_INVALID: percent, or mounted with no_compaction. CKB_NOSPACE: no segment is left to move anything to; else
+ * as ckb_maintain. */
+CKB_API int ckb_compact(ckb_volume *volume, uint32_t percent, uint32_t budget, bool *more);
+#endif
 #endif
 
 typedef struct ckb_stat {
@@ -6345,7 +6365,8 @@ typedef struct ckbi_append {
     uint32_t length;
     unsigned flags;
     bool tombstone;
-    bool exists; /* out: the same chunk is there already */
+    bool exists;     /* out: the same chunk is there already */
+    bool index_full; /* out: that is what has no space */
     ckbi_container *container;
     uint32_t serial;
     uint64_t hash;
@@ -6431,6 +6452,7 @@ static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
     }
     if (status == CKB_OK && !slot) {
         slot = ckbi_index_add(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
+        a->index_full = !slot;
         status = slot ? CKB_OK : CKB_NOSPACE;
     }
     if (status == CKB_OK) {
@@ -6716,7 +6738,7 @@ typedef struct ckbi_compactor {
     size_t buffer_bytes;
     uint32_t cursor;         /* where the search for the next victim begins */
     uint64_t pass_epoch;     /* a pass takes segments of a lower one; 0: there is none */
-    uint64_t pass_left;      /* deletes that the last pass had to leave */
+    uint64_t pass_left;      /* deletes that it found and did not let go */
     bool looked, oldest_any; /* for this victim: was the oldest segment below looked for, and is there one? */
     uint32_t oldest;         /* epoch clock of the oldest segment with records that do not count */
     bool damaged;            /* something in the victim cannot be moved */
@@ -6784,6 +6806,13 @@ static CKBI_UNUSED uint32_t ckbi_compact_choose(ckb_volume *v, uint32_t least)
     return best;
 }
 
+/* Deletes that were not let go yet. The volume's lock is held. */
+static CKBI_UNUSED uint64_t ckbi_compact_deletes(const ckb_volume *v)
+{
+    uint64_t deletes = ckbi_deletes(v);
+    return deletes - ckbi_min(deletes, v->let_go);
+}
+
 /* Begins with the next victim. False: there is none. */
 static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
 {
@@ -6799,7 +6828,6 @@ static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
         ckbi_walk_open_segment(&c->walk, v, c->buffer, c->buffer_bytes, segment);
     } else if (c->pass_epoch != 0) {
         c->pass_epoch = 0;
-        c->pass_left = ckbi_deletes(v);
     }
     v->victim = segment;
     c->looked = c->damaged = false;
@@ -6858,6 +6886,7 @@ static CKBI_UNUSED void ckbi_compact_let_go(ckb_volume *v, const ckbi_append *a)
         slot->offset = 0;
         slot->length = (uint32_t)v->segments[slot->segment].epoch;
         v->let_go++;
+        v->compactor->pass_left -= v->compactor->pass_left > 0;
     }
     CKB_MUTEX_UNLOCK(&partition->lock);
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -7027,38 +7056,78 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_compact_step(ckb_volume *v, uint32_t l
     return status == CKB_OK ? CKB_OK : ckbi_compact_end(v, status);
 }
 
-/* Begins a pass, if there are more deletes than the last one had to leave, by `more`. */
-static CKBI_UNUSED bool ckbi_compact_pass(ckb_volume *v, uint64_t more)
+/* Leaves a segment that holds deletes: only one that nobody has open can be compacted. */
+static CKBI_UNUSED int ckbi_writer_leave_deletes(ckb_writer *w)
+{
+    CKB_MUTEX_LOCK(&w->lock);
+    ckbi_writer_take_turn(w, true);
+    int status = w->error;
+    if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && w->deletes > 0)
+        status = ckbi_writer_finish_segment(w);
+    ckbi_writer_end_turn(w);
+    CKB_MUTEX_UNLOCK(&w->lock);
+    return status;
+}
+
+/* Begins a pass, if there are more deletes than the last one had to leave, by `more`. `*work` is set if one is
+ * under way. */
+static CKBI_UNUSED int ckbi_compact_pass(ckb_volume *v, uint64_t more, bool *work)
 {
     ckbi_compactor *c = v->compactor;
     CKB_MUTEX_LOCK(&v->lock);
-    uint64_t deletes = ckbi_deletes(v);
+    uint64_t deletes = ckbi_compact_deletes(v);
     c->pass_left = ckbi_min(c->pass_left, deletes);
-    if (c->pass_epoch == 0 && deletes > c->pass_left + more)
-        c->pass_epoch = v->next_epoch;
-    bool pass = c->pass_epoch != 0;
+    bool begin = c->pass_epoch == 0 && deletes > c->pass_left + more;
     CKB_MUTEX_UNLOCK(&v->lock);
-    return pass;
+    int status = begin ? ckbi_each_writer(v, ckbi_writer_leave_deletes) : CKB_OK;
+    if (begin && status == CKB_OK)
+        status = ckb_sync(v);
+    CKB_MUTEX_LOCK(&v->lock);
+    if (begin && status == CKB_OK) {
+        c->pass_epoch = v->next_epoch;
+        c->pass_left = deletes;
+    }
+    *work = *work || c->pass_epoch != 0;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return status;
 }
 
-/* The gain from which on compaction is worth its writes: a sixteenth of a segment, of which twice as much is
- * accepted when there is no other way. */
-static CKBI_UNUSED uint32_t ckbi_compact_least(const ckb_volume *v, uint32_t part)
+#define CKBI_COMPACT_PERCENT 6u       /* of a segment must be won, or it is not worth its writes */
+#define CKBI_COMPACT_PERCENT_SHORT 3u /* when there is no other way */
+
+static CKBI_UNUSED uint32_t ckbi_compact_least(const ckb_volume *v, uint32_t percent)
 {
-    return (uint32_t)(v->medium.geometry.segment_bytes / CKBI_UNIT / part) + 1;
+    return (uint32_t)(v->medium.geometry.segment_bytes / CKBI_UNIT * percent / 100) + 1;
+}
+
+/* Makes durable what all writers appended, so that what it superseded can be freed. */
+static CKBI_UNUSED int ckbi_sync_and_reclaim(ckb_volume *v, uint32_t *freed)
+{
+    int status = ckb_sync(v);
+    CKB_MUTEX_LOCK(&v->long_lock);
+    if (status == CKB_OK)
+        status = ckbi_reclaim(v, freed);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
 }
 
 /* A step of compaction if space is short, or deletes take much of the index. `*work`: there is more to do. */
 static CKBI_UNUSED int ckbi_compact_when_short(ckb_volume *v, bool *work)
 {
     int status = CKB_OK;
+    uint32_t freed;
     if (!v->compactor)
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->tidy_lock);
     bool short_of = ckbi_spare_segments(v) < v->config.free_segments;
-    bool pass = ckbi_compact_pass(v, v->index.capacity / 8);
-    if (short_of || pass || v->victim != CKB_NO_SEGMENT)
-        status = ckbi_compact_step(v, ckbi_compact_least(v, 16), work);
+    bool pass = v->victim != CKB_NO_SEGMENT;
+    status = ckbi_compact_pass(v, v->index.capacity / 8, &pass);
+    /* The last segments are not used up while others only wait for somebody's commit. */
+    if (status == CKB_OK && short_of && v->victim == CKB_NO_SEGMENT &&
+        ckbi_spare_segments(v) <= v->config.reserve_segments)
+        status = ckbi_sync_and_reclaim(v, &freed);
+    if (status == CKB_OK && (short_of || pass))
+        status = ckbi_compact_step(v, ckbi_compact_least(v, CKBI_COMPACT_PERCENT), work);
     CKB_MUTEX_UNLOCK(&v->tidy_lock);
     return status;
 }
@@ -7080,53 +7149,68 @@ static CKBI_UNUSED bool ckbi_sweep_all(ckb_volume *v)
     return swept;
 }
 
-/* Makes durable what all writers appended, so that what it superseded can be freed. */
-static CKBI_UNUSED int ckbi_sync_and_reclaim(ckb_volume *v, uint32_t *freed)
-{
-    int status = ckb_sync(v);
-    CKB_MUTEX_LOCK(&v->long_lock);
-    if (status == CKB_OK)
-        status = ckbi_reclaim(v, freed);
-    CKB_MUTEX_UNLOCK(&v->long_lock);
-    return status;
-}
-
 /* Compacts until more than `keep` segments can be handed out, or nothing gains; then by a pass for the sake of
  * deletes, and by that alone if it is the index that is full. */
-static CKBI_UNUSED bool ckbi_compact_for_room(ckb_volume *v, uint32_t keep)
+static CKBI_UNUSED bool ckbi_compact_for_room(ckb_volume *v, uint32_t keep, bool index)
 {
-    bool work = true, made = false;
+    bool made = false, work = !index;
     uint32_t freed;
     int status = CKB_OK;
     if (!v->compactor)
         return false;
     CKB_MUTEX_LOCK(&v->tidy_lock);
-    bool index = ckbi_spare_segments(v) > keep;
     if (index)
-        work = ckbi_compact_pass(v, 0);
+        status = ckbi_compact_pass(v, 0, &work);
     while (status == CKB_OK && work && !made) {
-        status = ckbi_compact_step(v, ckbi_compact_least(v, 32), &work);
+        status = ckbi_compact_step(v, ckbi_compact_least(v, CKBI_COMPACT_PERCENT_SHORT), &work);
         if (status == CKB_OK && v->victim == CKB_NO_SEGMENT)
             status = ckbi_sync_and_reclaim(v, &freed);
-        if (!work && !index)
-            work = ckbi_compact_pass(v, 0);
+        if (status == CKB_OK && !work)
+            status = ckbi_compact_pass(v, 0, &work);
         made = index ? ckbi_sweep_all(v) : ckbi_spare_segments(v) > keep;
     }
     CKB_MUTEX_UNLOCK(&v->tidy_lock);
     return made;
 }
 
-/* Room for an append that leaves `keep` segments alone: dead segments may be waiting for somebody's sync, deleted
- * containers for the sweep, and records that count may be moved together. No lock is held. False: there is none. */
-static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep)
+CKBI_CHUNK_DEF int ckb_compact(ckb_volume *volume, uint32_t percent, uint32_t budget, bool *more)
+{
+    ckb_volume *v = volume;
+    bool work = true;
+    uint32_t freed;
+    int status = ckbi_writable(v);
+    if (percent == 0 || percent > 100 || (status == CKB_OK && !v->compactor))
+        return CKB_INVALID;
+    for (; work && status == CKB_OK && budget > 0; budget--) {
+        CKB_MUTEX_LOCK(&v->tidy_lock);
+        status = ckbi_compact_step(v, ckbi_compact_least(v, percent), &work);
+        if (status == CKB_OK && v->victim == CKB_NO_SEGMENT)
+            status = ckbi_sync_and_reclaim(v, &freed);
+        if (status == CKB_OK && !work)
+            status = ckbi_compact_pass(v, 0, &work);
+        CKB_MUTEX_UNLOCK(&v->tidy_lock);
+    }
+    if (!work && status == CKB_OK)
+        ckbi_sweep_all(v);
+    if (more)
+        *more = work && status == CKB_OK;
+    return status;
+}
+
+/* Room for an append that leaves `keep` segments alone, or in the index: dead segments may be waiting for somebody's
+ * sync, deleted containers for the sweep, and records that count may be moved together. No lock is held. False:
+ * there is none. */
+static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep, bool index)
 {
     uint32_t freed = 0;
-    bool swept = CKBI_HAS_CHUNKS && ckbi_sweep_all(v);
-    if (ckbi_each_writer(v, ckbi_writer_let_go) != CKB_OK || ckbi_sync_and_reclaim(v, &freed) != CKB_OK)
+    bool made = CKBI_HAS_CHUNKS && ckbi_sweep_all(v);
+    if (!index && ckbi_each_writer(v, ckbi_writer_let_go) != CKB_OK)
         return false;
-    bool made = freed > 0 || swept;
-    if (CKBI_HAS_CHUNKS && (!made || ckbi_spare_segments(v) <= keep))
-        made |= ckbi_compact_for_room(v, keep);
+    if (ckbi_sync_and_reclaim(v, &freed) != CKB_OK)
+        return false;
+    made = made || (freed > 0 && !index);
+    if (CKBI_HAS_CHUNKS && (!made || (!index && ckbi_spare_segments(v) <= keep)))
+        made |= ckbi_compact_for_room(v, keep, index);
     return made;
 }
 
@@ -7135,13 +7219,14 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
     ckb_volume *v = w->volume;
     uint32_t rooms = 0;
     for (;;) {
+        a->index_full = false;
         int status = ckbi_append_try(w, a);
         if (status == CKB_BUSY) {
             status = ckbi_container_mark(v, a->container, a->serial);
             if (status == CKB_OK)
                 continue;
         } else if (status == CKB_NOSPACE && rooms++ < CKBI_ROOMS_MAX) {
-            if (ckbi_make_room(v, ckbi_writer_keeps(w, a->tombstone)))
+            if (ckbi_make_room(v, ckbi_writer_keeps(w, a->tombstone), a->index_full))
                 continue;
         } else if (status == CKB_EXISTS) {
             status = ckbi_append_compare(w, a);
@@ -7987,7 +8072,7 @@ CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries
     status = ckbi_log_try(log, entries, count, room, &index, &ticket);
     if (status == CKB_NOSPACE) {
         CKB_MUTEX_UNLOCK(&w->lock);
-        bool made = ckbi_make_room(log->volume, log->volume->config.reserve_segments);
+        bool made = ckbi_make_room(log->volume, log->volume->config.reserve_segments, false);
         CKB_MUTEX_LOCK(&w->lock);
         if (made)
             status = ckbi_log_try(log, entries, count, room, &index, &ticket);
@@ -8545,7 +8630,7 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
         out->prepare_ahead = 2;
     if (out->free_segments == 0)
         out->free_segments =
-            (uint32_t)ckbi_max(g->segment_count / 16, (uint64_t)out->reserve_segments + out->prepare_ahead + 1);
+            (uint32_t)ckbi_max(g->segment_count / 64, (uint64_t)out->reserve_segments + out->prepare_ahead + 1);
     uint64_t least =
         ckbi_max(ckbi_bytes(ckbi_data_start(g)) + g->write_unit,
                  ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit));
