@@ -2235,6 +2235,12 @@ typedef struct ckbi_arena {
     size_t used;
 } ckbi_arena;
 
+/* What buffers that go to the medium are aligned to. */
+static CKBI_UNUSED size_t ckbi_buffer_align(const ckb_geometry *g)
+{
+    return ckbi_max32(g->buffer_align, 64);
+}
+
 /* Without memory behind it the arena only counts; worst-case alignment is counted. */
 static CKBI_UNUSED void *ckbi_arena_take(ckbi_arena *arena, uint64_t wanted, size_t align)
 {
@@ -2259,8 +2265,8 @@ static CKBI_UNUSED uint64_t ckbi_bytes(uint32_t units)
     return (uint64_t)units * CKBI_UNIT;
 }
 
-static CKBI_UNUSED CKBI_NOINLINE void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment, uint32_t at,
-                                       uint64_t expected, uint64_t found)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_fault_set(ckb_fault *fault, int status, int topic, uint32_t segment,
+                                                     uint32_t at, uint64_t expected, uint64_t found)
 {
     if (!fault)
         return;
@@ -2477,17 +2483,20 @@ static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, 
 
 static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *bytes, size_t length);
 
-static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer,
-                                                       size_t size, uint32_t segment)
+static CKBI_UNUSED void ckbi_source_init(ckbi_source *s, ckb_volume *v, uint8_t *buffer, size_t size)
 {
     s->volume = v;
-    s->segment = segment;
-    s->ahead = true;
     s->buffer = buffer;
     s->size = (size_t)ckbi_min(size, v->medium.geometry.segment_bytes);
+}
+
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, uint32_t segment)
+{
+    s->segment = segment;
+    s->ahead = false;
     s->at = 0;
     s->have = 0;
-    s->limit = ckbi_segment_units(&v->medium.geometry);
+    s->limit = ckbi_segment_units(&s->volume->medium.geometry);
 }
 
 /* What reads of the medium begin and end on, where positions allow. */
@@ -2639,10 +2648,11 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t
  * is corruption, damage above it ends the segment. Marks stand in the records themselves, in the
  * journal (`known`), and are looked for behind the damage before a tail is called torn. */
 
-static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
-                                       uint32_t segment, uint64_t epoch)
+static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, uint32_t segment, uint64_t epoch)
 {
-    ckbi_source_open(&w->source, v, buffer, size, segment);
+    const ckb_volume *v = w->source.volume;
+    ckbi_source_open(&w->source, segment);
+    w->source.ahead = true;
     w->seed = ckbi_segment_seed(v, segment, epoch);
     w->at = ckbi_data_start(&v->medium.geometry);
     w->known = 0;
@@ -2939,6 +2949,32 @@ CKB_DEF int ckb_probe(const void *bytes, ckb_probe_info *info)
     return CKB_OK;
 }
 
+/* Reads the header of a segment. CKB_NOTFOUND: there is none; CKB_CORRUPT: a damaged one; CKB_VERSION. */
+static CKBI_UNUSED int ckbi_header_read(ckbi_source *source, uint32_t segment, ckb_probe_info *info)
+{
+    const uint8_t *h;
+    ckbi_fill(info, 0, sizeof(*info));
+    ckbi_source_open(source, segment);
+    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
+    if (status != CKB_OK)
+        return status == CKB_CORRUPT ? CKB_NOTFOUND : status;
+    status = ckb_probe(h, info);
+    return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
+}
+
+static CKBI_UNUSED bool ckbi_header_is_ours(const ckb_volume *v, const ckb_probe_info *info)
+{
+    return ckbi_compare(info->volume_id, v->header.volume_id, sizeof(info->volume_id)) == 0;
+}
+
+/* Reads a record of a segment into v->walk.record; v->walk.source stands at it. For whoever has the long lock, or
+ * the mount. */
+static CKBI_UNUSED int ckbi_read_record(ckb_volume *v, uint32_t segment, uint64_t epoch, uint32_t at)
+{
+    ckbi_source_open(&v->walk.source, segment);
+    return ckbi_source_record(&v->walk.source, ckbi_segment_seed(v, segment, epoch), at, &v->walk.record);
+}
+
 /* A failed write or sync is final for this mount: nothing is retried and trusted. */
 static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
 {
@@ -3124,19 +3160,12 @@ static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi
  * lock is held. */
 static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
 {
-    ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
-    const uint8_t *h;
     ckb_probe_info *info = &v->probed[2];
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
-    if (status != CKB_OK)
-        return false; /* it does not exist, or cannot be read: free is all that is known */
-    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->header.volume_id, 16) != 0 ||
-        info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
+    /* Where it does not exist, or cannot be read, free is all that is known. */
+    if (ckbi_header_read(&v->walk.source, segment, info) != CKB_OK || !ckbi_header_is_ours(v, info) ||
+        info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
         return false;
-    status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
-                                ckbi_data_start(&v->medium.geometry), &v->walk.record);
+    int status = ckbi_read_record(v, segment, info->epoch, ckbi_data_start(&v->medium.geometry));
     if (status == CKB_OK && info->epoch >= v->next_epoch)
         v->next_epoch = info->epoch + 1;
     return status == CKB_OK;
@@ -3315,7 +3344,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_skip_epochs(ckb_volume *v)
     ckbi_walk *w = &v->walk;
     uint32_t segment = (v->journal.segment ^ 1u) & 1u;
     while (segment < 2 * v->header.journal_span) {
-        ckbi_walk_open(w, v, v->io_buffer, v->io_bytes, segment, v->next_epoch);
+        ckbi_walk_open(w, segment, v->next_epoch);
         int status = ckbi_journal_probe(v, w);
         if (status == CKB_OK) {
             v->next_epoch++;
@@ -3952,12 +3981,12 @@ static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uin
 
 /* Begins a walk over one segment of the journal. One that goes on on the same side, which `*next` tells by
  * its own epoch, is durable to its end; any other epoch is that of the other side, which took over. */
-static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
-                                              const ckbi_journal *j, uint64_t *next)
+static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, const ckbi_journal *j, uint64_t *next)
 {
+    const ckb_volume *v = w->source.volume;
     const ckb_geometry *g = &v->medium.geometry;
     int status = CKB_OK;
-    ckbi_walk_open(w, v, buffer, size, j->segment, j->epoch);
+    ckbi_walk_open(w, j->segment, j->epoch);
     w->stop = ckbi_journal_limit(g, v->header.journal_span);
     w->source.ahead = false;
     *next = 0;
@@ -3995,7 +4024,7 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
     ckb_volume *v = m->volume;
     ckbi_walk *walk = &v->walk;
     uint32_t segment = v->journal.segment;
-    int status = ckbi_walk_open_journal(walk, v, v->io_buffer, v->io_bytes, &v->journal, next);
+    int status = ckbi_walk_open_journal(walk, &v->journal, next);
     if (status != CKB_OK)
         return ckbi_mount_unread(m, status, segment, 0);
     walk->verify = true; /* facts are taken at their word */
@@ -4064,24 +4093,14 @@ static CKBI_UNUSED int ckbi_mount_geometry(ckbi_mounting *m, const ckb_probe_inf
     return status;
 }
 
-/* Reads the header of a segment. CKB_NOTFOUND: no header; CKB_CORRUPT: a damaged one. */
+/* CKB_NOTFOUND, CKB_CORRUPT: what that means is for the caller to say. */
 static CKBI_UNUSED int ckbi_mount_header(ckbi_mounting *m, uint32_t segment, ckb_probe_info *info)
 {
-    ckb_volume *v = m->volume;
-    ckbi_source *source = &v->walk.source;
-    const uint8_t *h;
-    ckbi_fill(info, 0, sizeof(*info));
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
-    if (status == CKB_CORRUPT)
-        return CKB_NOTFOUND;
-    if (status != CKB_OK)
-        return ckbi_mount_unread(m, status, segment, 0);
-    status = ckb_probe(h, info);
-    if (status == CKB_VERSION)
-        return ckbi_mount_version(m, segment, info);
-    return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
+    int status = ckbi_header_read(&m->volume->walk.source, segment, info);
+    if (status == CKB_OK || status == CKB_NOTFOUND || status == CKB_CORRUPT)
+        return status;
+    return status == CKB_VERSION ? ckbi_mount_version(m, segment, info)
+                                 : ckbi_mount_unread(m, status, segment, 0);
 }
 
 /* Goes on to the next segment of the side that is replayed, which must be there. */
@@ -4091,8 +4110,7 @@ static CKBI_UNUSED int ckbi_mount_journal_step(ckbi_mounting *m)
     ckb_probe_info *info = &v->probed[2];
     uint32_t segment = v->journal.segment + 2;
     int status = segment < ckbi_first_segment(v) ? ckbi_mount_header(m, segment, info) : CKB_CORRUPT;
-    bool ours = status == CKB_OK && info->epoch == v->journal.epoch &&
-                ckbi_compare(info->volume_id, v->header.volume_id, 16) == 0;
+    bool ours = status == CKB_OK && info->epoch == v->journal.epoch && ckbi_header_is_ours(v, info);
     if (status == CKB_NOTFOUND || (status == CKB_OK && !ours))
         status = CKB_CORRUPT;
     if (status == CKB_CORRUPT)
@@ -4162,7 +4180,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_find_journal(ckbi_mounting *m)
         return ckbi_mount_error(m, CKB_NOTFOUND, CKB_TOPIC_JOURNAL, newer, 0, 0, 0); /* a format was cut off */
     if (result == CKB_OK)
         ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
-    if (status[older] != CKB_OK || ckbi_compare(info[older].volume_id, info[newer].volume_id, 16) != 0)
+    if (status[older] != CKB_OK || !ckbi_header_is_ours(v, &info[older]))
         return CKB_CORRUPT;
     /* A switch was interrupted, unless the older one says that it was completed. */
     v->first_damage = v->last_fault;
@@ -4238,7 +4256,8 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
     uint32_t at = s->summary;
     ckbi_source *source = &v->walk.source;
     ckbi_record *r = &v->walk.record;
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_source_open(source, segment);
+    source->ahead = true;
     while (at != 0) {
         /* A usual one in one read. */
         source->limit = ckbi_min32(at + CKB_WINDOW_BYTES / CKBI_UNIT, ckbi_segment_units(&v->medium.geometry));
@@ -4275,18 +4294,15 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
     ckb_volume *v = m->volume;
     const ckb_geometry *g = &v->medium.geometry;
     ckbi_segment *s = &v->segments[segment];
-    ckbi_source *source = &v->walk.source;
-    ckbi_record *r = &v->walk.record;
+    const ckbi_record *r = &v->walk.record;
     const uint8_t *at;
     if (ckbi_extent_is_known(s) || !ckbi_has_seal(g))
         return CKB_OK;
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_record(source, ckbi_segment_seed(v, segment, s->epoch), ckbi_seal_at(g), r);
+    int status = ckbi_read_record(v, segment, s->epoch, ckbi_seal_at(g));
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_SEAL))
         return CKB_OK;
     if (status == CKB_OK)
-        status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON / CKBI_UNIT, 8, &at);
+        status = ckbi_source_get(&v->walk.source, r->offset + CKBI_RECORD_COMMON / CKBI_UNIT, 8, &at);
     if (status != CKB_OK)
         return ckbi_mount_unread(m, status, segment, ckbi_seal_at(g));
     if (ckbi_extent_valid(g, CKBI_EXTENT_FULL, r->aux, ckbi_get32(at))) {
@@ -4297,11 +4313,11 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
     return CKB_OK;
 }
 
-static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
-                                               uint32_t segment)
+static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, uint32_t segment)
 {
+    const ckb_volume *v = w->source.volume;
     const ckbi_segment *s = &v->segments[segment];
-    ckbi_walk_open(w, v, buffer, size, segment, s->epoch);
+    ckbi_walk_open(w, segment, s->epoch);
     switch (s->extent) {
     case CKBI_EXTENT_FULL:
     case CKBI_EXTENT_PARKED:
@@ -4326,7 +4342,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
     ckbi_walk *walk = &v->walk;
     ckbi_slot slot;
     bool empty = true;
-    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_walk_open_segment(walk, segment);
     v->mount_scanned++;
     for (;;) {
         int status = ckbi_walk_next(walk);
@@ -4377,34 +4393,40 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
 
 /* ---- logs: first whose each segment is, then each log from its newest segment to its oldest */
 
-/* Reads the START of a segment into v->start. False: it is not a log's, or `*status` is an error. */
-static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int *status)
+static CKBI_UNUSED bool ckbi_is_log_start(const ckbi_record *r)
 {
-    ckb_volume *v = m->volume;
-    ckbi_source *source = &v->walk.source;
-    ckbi_record *r = &v->walk.record;
-    ckbi_start *start = &v->start;
-    uint32_t at = ckbi_data_start(&v->medium.geometry);
-    const uint8_t *h = NULL;
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    *status = ckbi_source_record(source, ckbi_segment_seed(v, segment, v->segments[segment].epoch), at, r);
-    bool log = *status == CKB_OK && r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_LOG &&
-               r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
-    if (log)
-        *status = ckbi_source_get(source, at, r->header_bytes, &h);
-    if (*status == CKB_CORRUPT)
-        *status = CKB_OK; /* the walk over its records tells what that means */
-    if (*status != CKB_OK)
-        ckbi_mount_unread(m, *status, segment, at);
-    if (!log || *status != CKB_OK)
-        return false;
+    return r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_LOG &&
+           r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
+}
+
+static CKBI_UNUSED void ckbi_start_decode(const uint8_t *h, ckbi_start *start)
+{
     start->serial = (uint32_t)ckbi_min(ckbi_get64(h + 24), CKBI_LOG_UNKNOWN);
     start->place = ckbi_get64(h + 32);
     start->segment = ckbi_get32(h + 40);
     start->end = ckbi_get32(h + 44);
     start->epoch = ckbi_get64(h + 48);
     start->first = ckbi_get64(h + 56);
+}
+
+/* Reads the START of a segment into v->start. False: it is not a log's, or `*status` is an error. */
+static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int *status)
+{
+    ckb_volume *v = m->volume;
+    const ckbi_record *r = &v->walk.record;
+    uint32_t at = ckbi_data_start(&v->medium.geometry);
+    const uint8_t *h = NULL;
+    *status = ckbi_read_record(v, segment, v->segments[segment].epoch, at);
+    bool log = *status == CKB_OK && ckbi_is_log_start(r);
+    if (log)
+        *status = ckbi_source_get(&v->walk.source, at, CKBI_RECORD_LOG_START_BYTES, &h);
+    if (*status == CKB_CORRUPT)
+        *status = CKB_OK; /* the walk over its records tells what that means */
+    if (*status != CKB_OK)
+        ckbi_mount_unread(m, *status, segment, at);
+    if (!log || *status != CKB_OK)
+        return false;
+    ckbi_start_decode(h, &v->start);
     return true;
 }
 
@@ -4476,7 +4498,7 @@ static CKBI_UNUSED int ckbi_mount_entries(ckbi_mounting *m, uint32_t segment, ck
     const ckbi_record *r = &walk->record;
     int status;
     scan->expected = s->first;
-    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_walk_open_segment(walk, segment);
     walk->whole = walk->whole || scan->whole;
     s->summary = 0;
     while ((status = ckbi_walk_next(walk)) != CKB_END) {
@@ -4523,14 +4545,12 @@ static CKBI_UNUSED int ckbi_mount_last_index(ckbi_mounting *m, uint32_t segment,
 {
     ckb_volume *v = m->volume;
     const ckbi_segment *s = &v->segments[segment];
-    ckbi_record *r = &v->walk.record;
+    const ckbi_record *r = &v->walk.record;
     uint32_t at = s->summary;
     *index = s->first - 1;
     if (at == 0)
         return CKB_OK;
-    ckbi_source_open(&v->walk.source, v, v->io_buffer, v->io_bytes, segment);
-    v->walk.source.ahead = false;
-    int status = ckbi_source_record(&v->walk.source, ckbi_segment_seed(v, segment, s->epoch), at, r);
+    int status = ckbi_read_record(v, segment, s->epoch, at);
     if (status == CKB_OK && (r->type != CKBI_RECORD_ENTRY || r->block < s->first))
         status = CKB_CORRUPT;
     if (status == CKB_CORRUPT)
@@ -4728,7 +4748,7 @@ static CKBI_UNUSED int ckbi_mount_headless(ckbi_mounting *m, uint32_t segment)
     ckbi_segment *s = &v->segments[segment];
     ckbi_walk *walk = &v->walk;
     int status = CKB_OK;
-    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_walk_open_segment(walk, segment);
     walk->whole = true;
     while (s->first == 0 && (status == CKB_OK || status == CKB_CORRUPT)) {
         status = ckbi_walk_next(walk);
@@ -4802,8 +4822,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     ckb_probe_info *info = &v->probed[2];
     int status = ckbi_mount_header(m, segment, info);
     if (status == CKB_NOTFOUND || status == CKB_CORRUPT ||
-        (status == CKB_OK &&
-         (info->epoch != s->epoch || ckbi_compare(info->volume_id, v->header.volume_id, 16) != 0))) {
+        (status == CKB_OK && (info->epoch != s->epoch || !ckbi_header_is_ours(v, info)))) {
         ckbi_segment_set_lost(v, segment, s->epoch, info->epoch);
         return CKB_OK;
     }
@@ -4996,8 +5015,8 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
                                                   ckbi_arena *arena)
 {
     ckb_writer *w = (ckb_writer *)ckbi_arena_take(arena, sizeof(ckb_writer), 64);
-    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
-    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_buffer_align(g));
+    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_buffer_align(g));
     uint8_t *summary =
         (uint8_t *)ckbi_arena_take(arena, (size_t)c->summary_entries * CKBI_SUMMARY_ENTRY_BYTES, 8);
     if (!w || !first || !second || !summary)
@@ -6480,8 +6499,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_compare(ckb_writer *w, const ck
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, false);
     CKB_MUTEX_UNLOCK(&w->lock);
-    ckbi_source_open(&w->compare, v, w->buffer[w->active ^ 1u], w->buffer_bytes, segment);
-    w->compare.ahead = false;
+    ckbi_source_init(&w->compare, v, w->buffer[w->active ^ 1u], w->buffer_bytes);
+    ckbi_source_open(&w->compare, segment);
     int status = w->error;
     if (status == CKB_OK)
         status = ckbi_compare_bytes(w, a, ckbi_segment_seed(v, segment, a->before_epoch));
@@ -6654,52 +6673,63 @@ struct ckb_reader {
     ckb_fault fault;
 };
 
-static CKBI_UNUSED size_t ckbi_reader_buffer(const ckb_geometry *g, size_t wanted)
+/* ---- readers and cursors: a struct that begins with the source it reads through, and the source's buffer */
+
+static CKBI_UNUSED size_t ckbi_reading_buffer(const ckb_geometry *g, size_t wanted)
 {
     uint64_t least = (uint64_t)2 * g->write_unit + 256;
     uint64_t bytes = wanted ? wanted : ckbi_min(64 * 1024, g->segment_bytes);
     return (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
 }
 
-static CKBI_UNUSED ckb_reader *ckbi_reader_layout(const ckb_geometry *g, size_t buffer_bytes, ckbi_arena *arena)
+static CKBI_UNUSED size_t ckbi_reading_memory(const ckb_geometry *g, size_t struct_bytes, size_t buffer_bytes)
 {
-    ckb_reader *r = (ckb_reader *)ckbi_arena_take(arena, sizeof(ckb_reader), 64);
-    uint8_t *table = (uint8_t *)ckbi_arena_take(arena, ckbi_max_table_bytes(g), 8);
-    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
-    if (!r || !table || !buffer)
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(g))
+        return 0;
+    ckbi_arena_take(&arena, struct_bytes, 64);
+    ckbi_arena_take(&arena, ckbi_reading_buffer(g, buffer_bytes), ckbi_buffer_align(g));
+    return arena.used;
+}
+
+/* Null: there is too little memory. The buffer gets what is left of it behind the struct, which is zeroed. */
+static CKBI_UNUSED void *ckbi_reading_open(ckb_volume *v, size_t struct_bytes, void *memory, size_t bytes)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    size_t rest = ckbi_reading_memory(g, struct_bytes, 1);
+    if (bytes < rest)
         return NULL;
-    ckbi_fill(r, 0, sizeof(*r));
-    r->table = table;
-    r->source.buffer = buffer;
-    r->source.size = buffer_bytes;
-    return r;
+    size_t size = (size_t)ckbi_align_down(ckbi_reading_buffer(g, 1) + (bytes - rest), g->write_unit);
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckbi_source *source = (ckbi_source *)ckbi_arena_take(&arena, struct_bytes, 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(&arena, size, ckbi_buffer_align(g));
+    if (!source || !buffer)
+        return NULL;
+    ckbi_fill(source, 0, struct_bytes);
+    ckbi_source_init(source, v, buffer, size);
+    return source;
+}
+
+/* A reader has the window table behind it. */
+static CKBI_UNUSED size_t ckbi_reader_bytes(const ckb_geometry *g)
+{
+    return sizeof(ckb_reader) + ckbi_max_table_bytes(g);
 }
 
 CKB_DEF size_t ckb_reader_memory(const ckb_geometry *geometry, size_t buffer_bytes)
 {
-    ckbi_arena arena = {NULL, NULL, 0};
-    if (!ckbi_geometry_valid(geometry))
-        return 0;
-    ckbi_reader_layout(geometry, ckbi_reader_buffer(geometry, buffer_bytes), &arena);
-    return arena.used;
+    return ckbi_reading_memory(geometry, ckbi_reader_bytes(geometry), buffer_bytes);
 }
 
 CKB_DEF int ckb_reader_open(ckb_volume *volume, void *memory, size_t bytes, ckb_reader **reader)
 {
-    const ckb_geometry *g = &volume->medium.geometry;
-    /* The buffer gets what is left of the memory behind everything else. */
-    size_t rest = ckb_reader_memory(g, 1), least = ckbi_reader_buffer(g, 1);
-    *reader = NULL;
-    if (bytes < rest)
-        return CKB_INVALID;
-    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
-    ckb_reader *r =
-        ckbi_reader_layout(g, (size_t)ckbi_align_down(least + (bytes - rest), g->write_unit), &arena);
+    size_t struct_bytes = ckbi_reader_bytes(&volume->medium.geometry);
+    ckb_reader *r = (ckb_reader *)ckbi_reading_open(volume, struct_bytes, memory, bytes);
+    *reader = r;
     if (!r)
         return CKB_INVALID;
-    ckbi_source_open(&r->source, volume, r->source.buffer, r->source.size, CKB_NO_SEGMENT);
-    r->source.ahead = false;
-    *reader = r;
+    r->table = (uint8_t *)(r + 1);
+    r->walk.source = r->source;
     return CKB_OK;
 }
 
@@ -6953,7 +6983,7 @@ static CKBI_UNUSED ckb_log *ckbi_log_layout(const ckb_geometry *g, const ckb_log
     ckb_log *log = (ckb_log *)ckbi_arena_take(arena, sizeof(ckb_log), 64);
     void *ring = ckbi_arena_take(arena, (uint64_t)c->max_segments * sizeof(uint32_t), 8);
 #ifndef CKB_READ_ONLY
-    size_t align = (size_t)ckbi_max(g->buffer_align, 64);
+    size_t align = ckbi_buffer_align(g);
     uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, align);
     uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, align);
 #else
@@ -7525,7 +7555,7 @@ static CKBI_UNUSED void ckbi_log_set_next(ckb_log *log, uint64_t next)
 static CKBI_UNUSED int ckbi_log_find(ckb_volume *v, uint32_t segment, uint64_t index)
 {
     const ckbi_segment *s = &v->segments[segment];
-    ckbi_walk_open(&v->walk, v, v->io_buffer, v->io_bytes, segment, s->epoch);
+    ckbi_walk_open(&v->walk, segment, s->epoch);
     v->walk.stop = v->walk.known = s->end;
     v->walk.whole = true;
     for (;;) {
@@ -7698,10 +7728,8 @@ CKBI_LOG_DEF int ckb_log_reset(ckb_log *log, uint64_t next_index)
 /* ---- reading */
 
 struct ckb_log_cursor {
-    ckb_log *log;
     ckbi_walk walk; /* over the segment the cursor is in */
-    uint8_t *buffer;
-    size_t buffer_bytes;
+    ckb_log *log;
     uint64_t next;       /* index of the entry to read */
     uint64_t behind;     /* first index that the segment does not hold */
     uint64_t lost_until; /* after damage: the next index that may be readable */
@@ -7713,47 +7741,18 @@ struct ckb_log_cursor {
     ckb_fault fault;
 };
 
-static CKBI_UNUSED size_t ckbi_cursor_buffer(const ckb_geometry *g, size_t wanted)
-{
-    uint64_t least = (uint64_t)2 * g->write_unit + 256;
-    uint64_t bytes = wanted ? wanted : ckbi_min(64 * 1024, g->segment_bytes);
-    return (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
-}
-
-static CKBI_UNUSED ckb_log_cursor *ckbi_cursor_layout(const ckb_geometry *g, size_t buffer_bytes,
-                                                      ckbi_arena *arena)
-{
-    ckb_log_cursor *c = (ckb_log_cursor *)ckbi_arena_take(arena, sizeof(ckb_log_cursor), 64);
-    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
-    if (!c || !buffer)
-        return NULL;
-    ckbi_fill(c, 0, sizeof(*c));
-    c->buffer = buffer;
-    c->buffer_bytes = buffer_bytes;
-    return c;
-}
-
 CKBI_LOG_DEF size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
 {
-    ckbi_arena arena = {NULL, NULL, 0};
-    if (!ckbi_geometry_valid(geometry))
-        return 0;
-    ckbi_cursor_layout(geometry, ckbi_cursor_buffer(geometry, buffer_bytes), &arena);
-    return arena.used;
+    return ckbi_reading_memory(geometry, sizeof(ckb_log_cursor), buffer_bytes);
 }
 
 CKBI_LOG_DEF int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size_t bytes,
                                      ckb_log_cursor **cursor)
 {
-    const ckb_geometry *g = &log->volume->medium.geometry;
-    /* The buffer gets what is left of the memory behind everything else. */
-    size_t rest = ckb_log_cursor_memory(g, 1), least = ckbi_cursor_buffer(g, 1);
     *cursor = NULL;
-    if ((flags & ~CKB_SALVAGE) != 0 || bytes < rest)
+    if ((flags & ~CKB_SALVAGE) != 0)
         return CKB_INVALID;
-    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
-    ckb_log_cursor *c =
-        ckbi_cursor_layout(g, (size_t)ckbi_align_down(least + (bytes - rest), g->write_unit), &arena);
+    ckb_log_cursor *c = (ckb_log_cursor *)ckbi_reading_open(log->volume, sizeof(*c), memory, bytes);
     if (!c)
         return CKB_INVALID;
     c->log = log;
@@ -7851,7 +7850,7 @@ static CKBI_UNUSED bool ckbi_cursor_locate(ckb_log_cursor *c)
     }
     c->segment = segment;
     c->epoch = epoch;
-    ckbi_walk_open(&c->walk, v, c->buffer, c->buffer_bytes, segment, epoch);
+    ckbi_walk_open(&c->walk, segment, epoch);
     c->walk.stop = c->walk.known = c->walk.source.limit = stop;
     c->walk.whole = true;
     return true;
@@ -8033,7 +8032,7 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
     void *logs = ckbi_arena_take(arena, (uint64_t)c->max_logs * sizeof(ckbi_log_slot), 8);
     void *writers =
         ckbi_arena_take(arena, ((uint64_t)c->max_writers + c->max_logs) * sizeof(struct ckb_writer *), 8);
-    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, ckbi_buffer_align(g));
     if (v) {
         v->container_slots = ckbi_container_slots(c->max_containers);
         v->segments = (ckbi_segment *)segments;
@@ -8246,6 +8245,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->writers, 0, v->writer_places * sizeof(v->writers[0]));
+    ckbi_source_init(&v->walk.source, v, v->io_buffer, v->io_bytes);
     v->mounting.volume = v;
     int status = ckbi_mount_all(&v->mounting);
     if (status != CKB_OK) {
@@ -8557,10 +8557,10 @@ static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk
     uint32_t at = v->segments[segment].summary;
     uint32_t seed = ckbi_segment_seed(v, segment, v->segments[segment].epoch);
     CKB_MUTEX_UNLOCK(&v->lock);
-    ckbi_source_open(source, v, source->buffer, source->size, segment);
-    source->ahead = false;
+    ckbi_source_open(source, segment);
     int status = at != 0 ? ckbi_source_record(source, seed, at, &walk->ahead) : CKB_NOTFOUND;
-    ckbi_source_open(source, v, source->buffer, source->size, walked);
+    ckbi_source_open(source, walked);
+    source->ahead = true;
     source->limit = limit;
     return status == CKB_OK && walk->ahead.type == CKBI_RECORD_ENTRY ? walk->ahead.block : otherwise;
 }
@@ -8582,7 +8582,7 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
 {
     ckb_volume *v = k->volume;
     const uint8_t *h;
-    if (walk->record.aux != CKBI_STREAM_LOG || walk->record.header_bytes < CKBI_RECORD_LOG_START_BYTES ||
+    if (!ckbi_is_log_start(&walk->record) ||
         ckbi_source_get(&walk->source, walk->record.offset, CKBI_RECORD_LOG_START_BYTES, &h) != CKB_OK)
         return;
     uint32_t named = ckbi_get32(h + 40);
@@ -8667,13 +8667,8 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
 static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, uint64_t epoch)
 {
     ckb_probe_info info;
-    const uint8_t *h = NULL;
-    ckbi_source *s = &k->reader->source;
-    ckbi_source_open(s, k->volume, s->buffer, s->size, segment);
-    s->ahead = false;
-    int status = ckbi_source_get(s, 0, CKBI_HEADER_BYTES, &h);
-    ckbi_fill(&info, 0, sizeof(info));
-    if (status == CKB_OK && (ckb_probe(h, &info) != CKB_OK || info.segment != segment || info.epoch != epoch))
+    int status = ckbi_header_read(&k->reader->source, segment, &info);
+    if (status == CKB_NOTFOUND || status == CKB_VERSION || (status == CKB_OK && info.epoch != epoch))
         status = CKB_CORRUPT;
     if (status != CKB_OK)
         ckbi_check_report(k, status, status == CKB_CORRUPT ? CKB_TOPIC_SEGMENT_HEADER : CKB_TOPIC_MEDIUM,
@@ -8729,7 +8724,6 @@ static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
 {
     ckb_volume *v = k->volume;
     ckbi_walk *walk = &k->reader->walk;
-    ckbi_source *s = &k->reader->source;
     ckbi_journal at;
     uint64_t next;
     CKB_MUTEX_LOCK(&v->long_lock);
@@ -8738,7 +8732,7 @@ static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
         k->report->segments++;
         if (!ckbi_check_header(k, at.segment, at.epoch))
             continue;
-        int status = ckbi_walk_open_journal(walk, v, s->buffer, s->size, &at, &next);
+        int status = ckbi_walk_open_journal(walk, &at, &next);
         if (status != CKB_OK) {
             ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, at.segment, 0, 0, 0);
             continue;
@@ -8759,7 +8753,7 @@ static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
     CKB_MUTEX_LOCK(&v->lock);
     uint8_t state = v->segments[segment].state;
     uint64_t epoch = k->epoch = v->segments[segment].epoch;
-    ckbi_walk_open_segment(walk, v, k->reader->source.buffer, k->reader->source.size, segment);
+    ckbi_walk_open_segment(walk, segment);
     bool records = ckbi_check_has_records(v, segment, walk);
     k->entry_expected = 0;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -8796,7 +8790,6 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
     for (uint32_t i = ckbi_first_segment(volume); i < volume->header.segment_count && !k.stopped; i++)
         ckbi_check_segment(&k, i);
     reader->source.have = 0;
-    reader->source.ahead = false;
     if (report->damage > 0)
         return CKB_CORRUPT;
     return report->io_errors > 0 ? CKB_IO : CKB_OK;
