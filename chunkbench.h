@@ -2411,6 +2411,15 @@ static CKBI_UNUSED void ckbi_record_seal(uint8_t *header, uint32_t segment_seed,
     ckbi_put32(header, ckbi_crc_update(state, header + 4, (size_t)ckbi_get16(header + 6) - 4));
 }
 
+/* Closes a batch with so many bytes: an END record and the padding. */
+static CKBI_UNUSED void ckbi_end_frame(uint8_t *at, uint32_t bytes, uint8_t flags, uint32_t durable,
+                                       uint32_t segment_seed, uint32_t offset)
+{
+    ckbi_fill(at, 0, bytes);
+    ckbi_record_begin(at, CKBI_RECORD_END, flags, CKBI_RECORD_COMMON, bytes - CKBI_RECORD_COMMON, durable, 0);
+    ckbi_record_seal(at, segment_seed, offset);
+}
+
 static CKBI_UNUSED uint16_t ckbi_record_min_header(uint8_t type)
 {
     switch (type) {
@@ -2640,7 +2649,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t
         return status;
     if (state != r->payload_crc)
         return CKB_CORRUPT;
-    return r->tables > 0 ? ckbi_source_verify_windows(s, segment_seed, r) : CKB_OK;
+    return CKBI_HAS_CHUNKS && r->tables > 0 ? ckbi_source_verify_windows(s, segment_seed, r) : CKB_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>walk
@@ -3047,11 +3056,7 @@ static CKBI_UNUSED uint32_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_
     uint32_t state = ckbi_seed(seed, offset, CKBI_SEED_PAYLOAD);
     ckbi_put32(b + 12, ckbi_crc_update(state, b + CKBI_RECORD_COMMON, payload));
     ckbi_record_seal(b, seed, offset);
-    uint8_t *end = b + used;
-    ckbi_fill(end, 0, batch - used);
-    ckbi_record_begin(end, CKBI_RECORD_END, 0, CKBI_RECORD_COMMON, batch - used - CKBI_RECORD_COMMON, durable,
-                      0);
-    ckbi_record_seal(end, seed, offset + used / CKBI_UNIT);
+    ckbi_end_frame(b + used, batch - used, 0, durable, seed, offset + used / CKBI_UNIT);
     return batch;
 }
 
@@ -3071,11 +3076,11 @@ static CKBI_UNUSED uint32_t ckbi_journal_facts(const ckb_geometry *g, uint32_t s
            ckbi_facts_room((size_t)(room % whole) * CKBI_UNIT);
 }
 
-/* Facts of the largest snapshot there can be. */
-static CKBI_UNUSED uint64_t ckbi_snapshot_facts(const ckb_volume *v)
+/* Facts of the largest snapshot there can be: less than the bytes of memory that hold what they are about. */
+static CKBI_UNUSED size_t ckbi_snapshot_facts(const ckb_volume *v)
 {
-    return CKBI_SNAPSHOT_FACTS + (uint64_t)v->header.segment_count + v->config.max_containers +
-           2 * (uint64_t)v->config.max_logs;
+    return CKBI_SNAPSHOT_FACTS + (size_t)v->header.segment_count + v->config.max_containers +
+           2 * (size_t)v->config.max_logs;
 }
 
 /* The snapshot's fact about a segment. False: none is needed. */
@@ -3100,7 +3105,7 @@ static CKBI_UNUSED uint64_t ckbi_container_word(uint32_t state, uint32_t flags)
 }
 
 /* The snapshot's facts about a log, two of them. False: there is no log. */
-static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, uint64_t number, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, size_t number, ckbi_fact *fact)
 {
     const ckbi_log_slot *slot = &v->logs[number / 2];
     fact->kind = number % 2 == 0 ? CKBI_FACT_LOG : CKBI_FACT_LOG_FIRST;
@@ -3110,7 +3115,7 @@ static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, uint64_t number, 
     return slot->serial != 0;
 }
 
-static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, uint64_t number, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, size_t number, ckbi_fact *fact)
 {
     const ckbi_container *c = &v->containers[number];
     fact->kind = CKBI_FACT_CONTAINER;
@@ -3122,11 +3127,11 @@ static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, uint64_t nu
 
 /* The snapshot's fact with this number: the counters, then segments, containers, logs, what is clean, the
  * end mark. False: there is none with this number. */
-static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, uint64_t number, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, size_t number, ckbi_fact *fact)
 {
-    uint64_t containers = (uint64_t)v->header.segment_count + 1;
-    uint64_t logs = containers + v->config.max_containers;
-    uint64_t rest = logs + 2 * (uint64_t)v->config.max_logs;
+    size_t containers = (size_t)v->header.segment_count + 1;
+    size_t logs = containers + v->config.max_containers;
+    size_t rest = logs + 2 * (size_t)v->config.max_logs;
     ckbi_fill(fact, 0, sizeof(*fact));
     if (number == 0) {
         fact->kind = CKBI_FACT_COUNTERS;
@@ -3146,9 +3151,9 @@ static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, uint64_t number, ckbi_
 }
 
 /* The next fact of the snapshot from `*cursor` on. False: that was all. */
-static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, size_t *cursor, ckbi_fact *fact)
 {
-    uint64_t end = ckbi_snapshot_facts(v) - 1;
+    size_t end = ckbi_snapshot_facts(v) - 1;
     while (*cursor <= end)
         if (ckbi_snapshot_fact(v, (*cursor)++, fact))
             return true;
@@ -3253,16 +3258,24 @@ static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32
     return CKB_OK;
 }
 
+/* Writes a record that stands alone at the end of a segment, SEAL or NEXT, out of a buffer for it. */
+static CKBI_UNUSED int ckbi_last_write(ckb_volume *v, uint32_t segment, uint32_t seed, uint32_t at,
+                                       uint8_t *record)
+{
+    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
+    ckbi_fill(record + CKBI_RECORD_SEAL_BYTES, 0, bytes - CKBI_RECORD_SEAL_BYTES);
+    ckbi_record_seal(record, seed, at);
+    return ckbi_medium_write(v, segment, at, record, bytes);
+}
+
 /* Says behind the facts of a journal segment, all of which are durable, where the journal goes on. */
 static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
-    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    uint32_t offset = ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1);
-    ckbi_fill(v->io_buffer, 0, bytes);
-    ckbi_record_begin(v->io_buffer, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
-    ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
-    ckbi_record_seal(v->io_buffer, j->seed, offset);
-    int status = ckbi_medium_write(v, j->segment, offset, v->io_buffer, bytes);
+    uint8_t *b = v->io_buffer;
+    ckbi_record_begin(b, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
+    ckbi_put64(b + CKBI_RECORD_COMMON, epoch);
+    int status = ckbi_last_write(v, j->segment, j->seed,
+                                 ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1), b);
     return status == CKB_OK ? ckbi_medium_sync(v, j->segment) : status;
 }
 
@@ -3293,7 +3306,7 @@ static CKBI_UNUSED uint32_t ckbi_journal_left(const ckb_volume *v, const ckbi_jo
 
 static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
 {
-    uint64_t cursor = 0;
+    size_t cursor = 0;
     ckbi_fact *fact = &v->facts[CKBI_FACTS_MAX];
     bool more = ckbi_snapshot_next(v, &cursor, fact);
     while (more) {
@@ -3326,8 +3339,8 @@ static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
 static CKBI_UNUSED int ckbi_journal_probe(ckb_volume *v, ckbi_walk *w)
 {
     const ckb_geometry *g = &v->medium.geometry;
-    uint64_t facts = ckbi_snapshot_facts(v);
-    uint64_t bytes = facts * CKBI_FACT_BYTES +
+    size_t facts = ckbi_snapshot_facts(v);
+    uint64_t bytes = (uint64_t)facts * CKBI_FACT_BYTES +
                      (facts / ckbi_facts_room(v->io_bytes) + 1) * (2 * CKBI_RECORD_COMMON + g->write_unit);
     uint32_t stop = (uint32_t)ckbi_min(w->at + 2 * bytes / CKBI_UNIT, ckbi_segment_units(g));
     int status = CKB_CORRUPT;
@@ -3427,13 +3440,38 @@ static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
     return status;
 }
 
+static CKBI_UNUSED void ckbi_fact_set(ckb_volume *v, uint32_t n, uint32_t kind, uint32_t a, uint64_t b,
+                                      uint64_t c)
+{
+    v->facts[n].kind = kind;
+    v->facts[n].a = a;
+    v->facts[n].b = b;
+    v->facts[n].c = c;
+}
+
+/* Appends a single fact. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_say(ckb_volume *v, uint32_t kind, uint32_t a, uint64_t b,
+                                                      uint64_t c)
+{
+    ckbi_fact_set(v, 0, kind, a, b, c);
+    return ckbi_journal_append(v, 1);
+}
+
 /* ---------------------------------------------------------------------------------------------- >>segment
  * Segments come from the free list through the pool to a writer, and return when nothing in them counts. */
 
-static CKBI_UNUSED ckbi_fact ckbi_segment_fact(uint32_t segment, uint64_t epoch, uint64_t extent)
+/* One of several facts: a segment is free. */
+static CKBI_UNUSED void ckbi_fact_set_free(ckb_volume *v, uint32_t n, uint32_t segment)
 {
-    ckbi_fact fact = {CKBI_FACT_SEGMENT, segment, epoch, extent};
-    return fact;
+    ckbi_fact_set(v, n, CKBI_FACT_SEGMENT, segment, 0, 0);
+}
+
+/* Says of a segment how far it is known: nothing is, or what `kind` of extent it has. */
+static CKBI_UNUSED int ckbi_segment_say(ckb_volume *v, uint32_t segment, uint32_t kind, uint32_t end,
+                                        uint32_t summary)
+{
+    return ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, v->segments[segment].epoch,
+                            ckbi_extent(kind, end, summary));
 }
 
 /* A record stops to count. When it was the last of a segment that takes no more, the segment is dead:
@@ -3462,8 +3500,7 @@ static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
 
 static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
 {
-    v->facts[0] = ckbi_segment_fact(segment, CKBI_EPOCH_RETIRED, 0);
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, CKBI_EPOCH_RETIRED, 0);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -3482,8 +3519,7 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
     v->free_count--;
     CKB_MUTEX_UNLOCK(&v->lock);
     ckbi_segment_set_lost(v, segment, 0, epoch);
-    v->facts[0] = ckbi_segment_fact(segment, epoch, 0);
-    return ckbi_journal_append(v, 1);
+    return ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, epoch, 0);
 }
 
 /* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
@@ -3518,9 +3554,8 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         if (status == CKB_OK)
             status = ckbi_medium_sync(v, segment);
-        v->facts[0] = ckbi_segment_fact(segment, epoch, 0);
         if (status == CKB_OK)
-            status = ckbi_journal_append(v, 1);
+            status = ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, epoch, 0);
         if (status != CKB_OK)
             return status;
         CKB_MUTEX_LOCK(&v->lock);
@@ -3552,7 +3587,6 @@ static CKBI_UNUSED void ckbi_segment_set_free(ckb_volume *v, uint32_t segment)
 /* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
 static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
 {
-    ckbi_fact *facts = v->facts;
     uint32_t count = 0;
     *freed = 0;
     int status = ckbi_writable(v);
@@ -3572,7 +3606,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
             continue;
         uint32_t died_at = CKBI_LOAD(&s->died_at);
         if (died_at != 0 && ckbi_writers_are_past(v, died_at))
-            facts[count++] = ckbi_segment_fact(i, 0, 0);
+            ckbi_fact_set_free(v, count++, i);
     }
     CKB_MUTEX_UNLOCK(&v->lock);
     if (count == 0)
@@ -3581,9 +3615,8 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    for (uint32_t i = 0; i < count; i++) {
-        ckbi_segment_set_free(v, facts[i].a);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        ckbi_segment_set_free(v, v->facts[i].a);
     CKB_MUTEX_UNLOCK(&v->lock);
     *freed = count;
     return CKB_OK;
@@ -3612,8 +3645,7 @@ static CKBI_UNUSED int ckbi_resume(ckb_volume *v, uint32_t segment)
     CKB_MUTEX_LOCK(&v->lock);
     s->extent = CKBI_EXTENT_RESUMED;
     CKB_MUTEX_UNLOCK(&v->lock);
-    v->facts[0] = ckbi_segment_fact(segment, s->epoch, ckbi_extent(CKBI_EXTENT_RESUMED, s->end, s->summary));
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_segment_say(v, segment, CKBI_EXTENT_RESUMED, s->end, s->summary);
     CKB_MUTEX_LOCK(&v->lock);
     if (status == CKB_OK) {
         CKBI_STORE(&s->state, CKBI_SEGMENT_OPEN);
@@ -4978,8 +5010,9 @@ static CKBI_UNUSED size_t ckbi_summary_room(uint32_t entries)
 static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_writer_config *config,
                                              ckb_writer_config *out)
 {
-    ckb_writer_config zero = {0, 0};
-    *out = config ? *config : zero;
+    ckbi_fill(out, 0, sizeof(*out));
+    if (config)
+        *out = *config;
     uint64_t least = ckbi_align_up(ckbi_max_table_bytes(g) + 256, g->write_unit) + g->write_unit;
     if (out->buffer_bytes == 0)
         out->buffer_bytes =
@@ -5056,14 +5089,10 @@ static CKBI_UNUSED uint32_t ckbi_writer_at(const ckb_writer *w)
 static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
 {
     uint32_t unit = w->volume->medium.geometry.write_unit;
-    uint32_t offset = ckbi_writer_at(w);
     size_t whole = (size_t)ckbi_align_up(w->fill + CKBI_RECORD_COMMON, unit);
     CKB_ASSERT(whole <= w->buffer_bytes);
-    uint8_t *at = w->buffer[w->active] + w->fill;
-    ckbi_fill(at, 0, whole - w->fill);
-    ckbi_record_begin(at, CKBI_RECORD_END, flags, CKBI_RECORD_COMMON,
-                      (uint32_t)(whole - w->fill - CKBI_RECORD_COMMON), w->durable, 0);
-    ckbi_record_seal(at, w->seed, offset);
+    ckbi_end_frame(w->buffer[w->active] + w->fill, (uint32_t)(whole - w->fill), flags, w->durable, w->seed,
+                   ckbi_writer_at(w));
     w->fill = whole;
 }
 
@@ -5235,13 +5264,9 @@ static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, siz
 
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
 {
-    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    uint32_t offset = ckbi_seal_at(&v->medium.geometry);
-    ckbi_fill(unit_buffer, 0, bytes);
     ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
-    ckbi_put32(unit_buffer + CKBI_RECORD_COMMON, d->summary);
-    ckbi_record_seal(unit_buffer, d->seed, offset);
-    return ckbi_medium_write(v, d->segment, offset, unit_buffer, bytes);
+    ckbi_put64(unit_buffer + CKBI_RECORD_COMMON, d->summary);
+    return ckbi_last_write(v, d->segment, d->seed, ckbi_seal_at(&v->medium.geometry), unit_buffer);
 }
 
 /* Syncs the oldest full segment, unless another sync covered it, and marks it with its SEAL: whoever
@@ -5721,9 +5746,7 @@ static CKBI_UNUSED int ckbi_writer_park(ckb_writer *w)
     uint32_t end = w->base;
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->long_lock);
-    ckbi_segment *s = &v->segments[segment];
-    v->facts[0] = ckbi_segment_fact(segment, s->epoch, ckbi_extent(CKBI_EXTENT_PARKED, end, w->summary_last));
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_segment_say(v, segment, CKBI_EXTENT_PARKED, end, w->summary_last);
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK)
         ckbi_writer_release_segment(w, CKBI_SEGMENT_PARKED, CKBI_EXTENT_PARKED);
@@ -5923,17 +5946,10 @@ static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *byte
 #ifndef CKB_READ_ONLY
 /* ---------------------------------------------------------------------------------------------- >>container */
 
-static CKBI_UNUSED ckbi_fact ckbi_container_fact(uint32_t serial, uint64_t id, uint32_t state, uint32_t flags)
-{
-    ckbi_fact fact = {CKBI_FACT_CONTAINER, serial, id, ckbi_container_word(state, flags)};
-    return fact;
-}
-
 /* Appends one fact about a container and then makes it so. The long lock is held. */
 static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint32_t state, uint32_t flags)
 {
-    v->facts[0] = ckbi_container_fact(c->serial, c->id, state, flags);
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_journal_say(v, CKBI_FACT_CONTAINER, c->serial, c->id, ckbi_container_word(state, flags));
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -5976,8 +5992,8 @@ CKBI_CHUNK_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
         /* The place may still name a deleted container: it is forgotten in the same batch. */
         uint32_t count = 0;
         if (place->serial)
-            v->facts[count++] = ckbi_container_fact(place->serial, place->id, CKB_CONTAINER_NONE, 0);
-        v->facts[count++] = ckbi_container_fact(serial, id, CKB_CONTAINER_OPEN, 0);
+            ckbi_fact_set(v, count++, CKBI_FACT_CONTAINER, place->serial, place->id, CKB_CONTAINER_NONE);
+        ckbi_fact_set(v, count++, CKBI_FACT_CONTAINER, serial, id, CKB_CONTAINER_OPEN);
         status = ckbi_journal_append(v, count);
     }
     if (status == CKB_OK) {
@@ -6966,8 +6982,9 @@ CKBI_LOG_DEF uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry)
 static CKBI_UNUSED void ckbi_log_defaults(const ckb_geometry *g, const ckb_log_config *config,
                                           ckb_log_config *out)
 {
-    ckb_log_config zero = {0, 0, 0, false};
-    *out = config ? *config : zero;
+    ckbi_fill(out, 0, sizeof(*out));
+    if (config)
+        *out = *config;
     uint64_t least = ckbi_align_up(256, g->write_unit) + g->write_unit;
     uint64_t usual = ckbi_min(256 * 1024, ckbi_align_down(g->segment_bytes / 4, g->write_unit));
     uint64_t bytes = out->buffer_bytes ? ckbi_min(out->buffer_bytes, UINT32_MAX / 4) : usual;
@@ -7222,13 +7239,6 @@ CKBI_LOG_DEF int ckb_log_list(ckb_volume *volume, uint32_t *cursor, ckb_log_info
 #ifndef CKB_READ_ONLY
 /* ---- creating and deleting; the long lock is held in the helpers */
 
-static CKBI_UNUSED ckbi_fact ckbi_log_first_fact(const ckbi_log_slot *slot, uint64_t first,
-                                                 uint64_t first_epoch)
-{
-    ckbi_fact fact = {CKBI_FACT_LOG_FIRST, slot->serial, first, first_epoch};
-    return fact;
-}
-
 /* All segments that are handed out from now on have this epoch or a higher one: they are prepared and taken in
  * the order of their epochs. The long lock is held. */
 static CKBI_UNUSED uint64_t ckbi_log_epoch(ckb_volume *v)
@@ -7249,12 +7259,10 @@ static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const 
     fresh.serial = serial;
     fresh.first = fresh.next = first;
     fresh.newest = fresh.lost_segment = CKB_NO_SEGMENT;
-    v->facts[0].kind = CKBI_FACT_LOG;
-    v->facts[0].a = serial;
-    v->facts[0].b = ckbi_get64((const uint8_t *)fresh.name);
-    v->facts[0].c = ckbi_get64((const uint8_t *)fresh.name + 8);
     fresh.first_epoch = ckbi_log_epoch(v); /* what was lost before is not its */
-    v->facts[1] = ckbi_log_first_fact(&fresh, first, fresh.first_epoch);
+    ckbi_fact_set(v, 0, CKBI_FACT_LOG, serial, ckbi_get64((const uint8_t *)fresh.name),
+                  ckbi_get64((const uint8_t *)fresh.name + 8));
+    ckbi_fact_set(v, 1, CKBI_FACT_LOG_FIRST, serial, first, fresh.first_epoch);
     int status = ckbi_journal_append(v, 2);
     if (status != CKB_OK)
         return status;
@@ -7308,11 +7316,8 @@ CKBI_LOG_DEF int ckb_log_delete(ckb_volume *volume, const char *name)
     ckbi_log_slot *slot = ckbi_log_by_name(v, name);
     int status = !slot ? CKB_NOTFOUND : slot->open ? CKB_BUSY : ckbi_writable(v);
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (status == CKB_OK) {
-        ckbi_fact fact = {CKBI_FACT_LOG, slot->serial, 0, 0};
-        v->facts[0] = fact;
-        status = ckbi_journal_append(v, 1);
-    }
+    if (status == CKB_OK)
+        status = ckbi_journal_say(v, CKBI_FACT_LOG, slot->serial, 0, 0);
     if (status == CKB_OK) {
         CKB_MUTEX_LOCK(&v->lock);
         ckbi_log_void_segments(v, slot->serial);
@@ -7626,11 +7631,11 @@ static CKBI_UNUSED int ckbi_log_cut(ckb_log *log, const ckbi_cut *cut, uint64_t 
     for (;;) {
         uint32_t count = 0;
         for (; n > cut->keep && count + 1 < CKBI_FACTS_MAX; count++)
-            v->facts[count] = ckbi_segment_fact(ckbi_log_segment(log, --n), 0, 0);
+            ckbi_fact_set_free(v, count, ckbi_log_segment(log, --n));
         uint64_t next = n > cut->keep ? v->segments[ckbi_log_segment(log, n)].first : last_kept + 1;
         if (n == cut->keep && cut->end > 0)
-            v->facts[count++] = ckbi_segment_fact(cut->segment, v->segments[cut->segment].epoch,
-                                                  ckbi_extent(CKBI_EXTENT_FULL, cut->end, cut->last));
+            ckbi_fact_set(v, count++, CKBI_FACT_SEGMENT, cut->segment, v->segments[cut->segment].epoch,
+                          ckbi_extent(CKBI_EXTENT_FULL, cut->end, cut->last));
         int status = ckbi_journal_append(v, count);
         if (status != CKB_OK)
             return status;
@@ -7671,8 +7676,7 @@ static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, bool res
 {
     ckb_volume *v = log->volume;
     uint64_t first_epoch = reset ? ckbi_log_epoch(v) : log->slot->first_epoch;
-    v->facts[0] = ckbi_log_first_fact(log->slot, first, first_epoch);
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_journal_say(v, CKBI_FACT_LOG_FIRST, log->slot->serial, first, first_epoch);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -7978,9 +7982,9 @@ CKBI_LOG_DEF int ckb_log_read(ckb_log_cursor *cursor, uint64_t index, ckb_entry 
 
 static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_config *config, ckb_config *out)
 {
-    ckb_config zero;
-    ckbi_fill(&zero, 0, sizeof(zero));
-    *out = config ? *config : zero;
+    ckbi_fill(out, 0, sizeof(*out));
+    if (config)
+        *out = *config;
     if (out->max_chunks == 0)
         out->max_chunks = 1024;
     if (out->max_containers == 0)
@@ -8271,19 +8275,14 @@ static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
 {
     int status = CKB_OK;
     while (status == CKB_OK && v->pool_count > 0) {
-        ckbi_fact *facts = v->facts;
-        uint32_t count = (uint32_t)ckbi_min(v->pool_count, CKBI_FACTS_MAX);
+        uint32_t count = ckbi_min32(v->pool_count, CKBI_FACTS_MAX);
         for (uint32_t i = 0; i < count; i++)
-            facts[i] = ckbi_segment_fact(v->pool[v->pool_count - 1 - i], 0, 0);
+            ckbi_fact_set_free(v, i, v->pool[v->pool_count - 1 - i]);
         status = ckbi_journal_append(v, count);
         for (uint32_t i = 0; status == CKB_OK && i < count; i++)
             v->segments[v->pool[--v->pool_count]].state = CKBI_SEGMENT_FREE;
     }
-    v->facts[0].kind = CKBI_FACT_CLEAN;
-    v->facts[0].a = 0;
-    v->facts[0].b = v->next_epoch;
-    v->facts[0].c = 0;
-    return status == CKB_OK ? ckbi_journal_append(v, 1) : status;
+    return status == CKB_OK ? ckbi_journal_say(v, CKBI_FACT_CLEAN, 0, v->next_epoch, 0) : status;
 }
 
 CKB_DEF int ckb_unmount(ckb_volume *volume)
