@@ -1317,6 +1317,11 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #if defined(__GNUC__)
 #define CKBI_UNUSED __attribute__((unused))
 #define CKBI_NOINLINE __attribute__((noinline)) /* one copy, whose locals are not in the caller's stack frame */
+#ifdef __OPTIMIZE_SIZE__
+#define CKBI_ONE_COPY __attribute__((noinline)) /* smaller than what it would become in its callers */
+#else
+#define CKBI_ONE_COPY
+#endif
 #define CKBI_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CKBI_PREFETCH(address) __builtin_prefetch(address, 1)
 #define ckbi_copy __builtin_memcpy
@@ -1327,6 +1332,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #include <string.h>
 #define CKBI_UNUSED
 #define CKBI_NOINLINE
+#define CKBI_ONE_COPY
 #define CKBI_LIKELY(condition) (condition)
 #define CKBI_PREFETCH(address) ((void)(address))
 #define ckbi_copy memcpy
@@ -1418,17 +1424,25 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_PARTITION_MAX 1u
 #endif
 
-static CKBI_UNUSED uint16_t ckbi_get16(const uint8_t *bytes)
+/* Reading a field is a single load where words may lie anywhere, but gcc finds that out after it decided what to
+ * inline. */
+#if defined(__GNUC__) && defined(__ARM_FEATURE_UNALIGNED)
+#define CKBI_FIELD CKBI_UNUSED __attribute__((always_inline)) inline
+#else
+#define CKBI_FIELD CKBI_UNUSED
+#endif
+
+static CKBI_FIELD uint16_t ckbi_get16(const uint8_t *bytes)
 {
     return (uint16_t)(bytes[0] | bytes[1] << 8);
 }
 
-static CKBI_UNUSED uint32_t ckbi_get32(const uint8_t *bytes)
+static CKBI_FIELD uint32_t ckbi_get32(const uint8_t *bytes)
 {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-static CKBI_UNUSED uint64_t ckbi_get64(const uint8_t *bytes)
+static CKBI_FIELD uint64_t ckbi_get64(const uint8_t *bytes)
 {
     return (uint64_t)ckbi_get32(bytes) | (uint64_t)ckbi_get32(bytes + 4) << 32;
 }
@@ -2291,7 +2305,7 @@ static CKBI_UNUSED bool ckbi_geometry_valid(const ckb_geometry *g)
            g->segment_bytes >= 512;
 }
 
-static CKBI_UNUSED uint32_t ckbi_segment_units(const ckb_geometry *g)
+static CKBI_UNUSED CKBI_ONE_COPY uint32_t ckbi_segment_units(const ckb_geometry *g)
 {
     return (uint32_t)(g->segment_bytes / CKBI_UNIT);
 }
@@ -2890,7 +2904,7 @@ static CKBI_UNUSED ckbi_slot *ckbi_index_add(const ckbi_index *index, ckbi_parti
                                              uint32_t serial, uint64_t block, uint32_t chunk)
 {
     uint16_t *reach = &partition->reach[ckbi_index_home(index, hash)];
-    uint32_t reach_max = (uint32_t)ckbi_min(index->buckets - 1, UINT16_MAX);
+    uint32_t reach_max = ckbi_min32(index->buckets - 1, UINT16_MAX);
     if (partition->used >= index->limit)
         return NULL;
     for (uint32_t n = 0; n <= reach_max; n++) {
@@ -2985,7 +2999,7 @@ static CKBI_UNUSED int ckbi_read_record(ckb_volume *v, uint32_t segment, uint64_
 }
 
 /* A failed write or sync is final for this mount: nothing is retried and trusted. */
-static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
 {
     CKB_MUTEX_LOCK(&v->lock);
     ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
@@ -3005,7 +3019,8 @@ static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, 
 }
 
 /* The mount cut off what was never made durable. */
-static CKBI_UNUSED void ckbi_tail_dropped(ckb_volume *v, uint32_t segment, uint32_t at, uint32_t units)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_tail_dropped(ckb_volume *v, uint32_t segment, uint32_t at,
+                                                        uint32_t units)
 {
     v->dropped_bytes += ckbi_bytes(units);
     v->dropped_tails++;
@@ -3545,7 +3560,7 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         uint64_t epoch = v->next_epoch++;
         status = ckbi_segment_begin(v, segment, epoch);
-        if (status == CKB_NOSPACE && ++v->refused < ckbi_min(CKBI_REFUSED_MAX, v->free_count))
+        if (status == CKB_NOSPACE && ++v->refused < ckbi_min32(CKBI_REFUSED_MAX, v->free_count))
             continue; /* another one may have its space already */
         if (status == CKB_CORRUPT) {
             status = ckbi_segment_retire(v, segment);
@@ -4241,7 +4256,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
         ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, entry->offset, v->next_serial, entry->serial);
         v->unidentified++;
         if (entry->serial != UINT32_MAX)
-            m->next_serial = (uint32_t)ckbi_max(m->next_serial, entry->serial + 1);
+            m->next_serial = ckbi_max32(m->next_serial, entry->serial + 1);
         return CKB_OK;
     }
     if (!c || c->state == CKB_CONTAINER_DELETED)
@@ -4483,7 +4498,7 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
         s->log = CKBI_LOG_UNKNOWN;
         s->live = 1;
         if (start->serial != CKBI_LOG_UNKNOWN)
-            m->next_serial = (uint32_t)ckbi_max(m->next_serial, start->serial + 1);
+            m->next_serial = ckbi_max32(m->next_serial, start->serial + 1);
     } else if (s->state == CKBI_SEGMENT_PARKED) {
         s->state = CKBI_SEGMENT_FULL; /* void, and nothing that a writer of chunks may continue */
         s->extent = CKBI_EXTENT_FULL;
@@ -4491,8 +4506,8 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
     return CKB_OK;
 }
 
-static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint32_t at,
-                                          uint64_t index, uint64_t expected, uint64_t found)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint32_t at,
+                                                        uint64_t index, uint64_t expected, uint64_t found)
 {
     ckbi_damage(v, topic, segment, at, expected, found);
     CKB_MUTEX_LOCK(&v->lock);
@@ -4898,7 +4913,7 @@ static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
 static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
-    v->next_serial = (uint32_t)ckbi_max(v->next_serial, m->next_serial);
+    v->next_serial = ckbi_max32(v->next_serial, m->next_serial);
     v->mount_serial = v->next_serial;
     v->journal_switch = true;
     v->unsettled = !v->clean;
@@ -4966,8 +4981,7 @@ struct ckb_writer {
     uint32_t leaving;                  /* of those, members of the last group that have not left yet */
     uint32_t clean_clock;              /* supersede clock at the last commit's cut */
 
-    ckbi_dirty dirty[CKBI_DIRTY_MAX];
-    uint32_t dirty_count;
+    uint32_t dirty_count; /* of `dirty` */
 
     uint8_t *summary; /* encoded entries since the last summary record */
     uint32_t summary_count, summary_max, summary_last;
@@ -4978,6 +4992,8 @@ struct ckb_writer {
     uint64_t cached_id; /* the container of the last append */
     ckbi_container *cached;
     uint32_t cached_serial;
+
+    ckbi_dirty dirty[CKBI_DIRTY_MAX];
 };
 
 #endif /* CKB_READ_ONLY */
@@ -5001,6 +5017,18 @@ struct ckb_log {
 };
 
 #ifndef CKB_READ_ONLY
+/* Is this a log's appender? In a build without chunks there are no others. */
+static CKBI_UNUSED bool ckbi_writer_is_log(const ckb_writer *w)
+{
+    return CKBI_HAS_LOG && (!CKBI_HAS_CHUNKS || w->log);
+}
+
+/* Does it keep summaries? */
+static CKBI_UNUSED bool ckbi_writer_sums_up(const ckb_writer *w)
+{
+    return CKBI_HAS_CHUNKS && w->summary_max > 0;
+}
+
 /* Bytes of a buffer that a summary of so many entries needs, the end of its batch included. */
 static CKBI_UNUSED size_t ckbi_summary_room(uint32_t entries)
 {
@@ -5022,7 +5050,7 @@ static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_wr
                                        g->segment_bytes / 8 / CKBI_SUMMARY_ENTRY_BYTES);
     if (out->summary_entries == 0)
         out->summary_entries = 512;
-    out->summary_entries = ckbi_has_seal(g) ? (uint32_t)ckbi_min(out->summary_entries, most) : 0;
+    out->summary_entries = ckbi_has_seal(g) ? ckbi_min32(out->summary_entries, most) : 0;
 }
 
 static CKBI_UNUSED uint32_t ckbi_payload_max(const ckb_geometry *g)
@@ -5216,7 +5244,8 @@ static CKBI_UNUSED int ckbi_writer_write_units(ckb_writer *w)
 static CKBI_UNUSED int ckbi_payload_copy(ckb_writer *w, const uint8_t *data, size_t length)
 {
     while (length > 0) {
-        size_t step = (size_t)ckbi_min(length, w->buffer_bytes - w->fill);
+        size_t room = w->buffer_bytes - w->fill;
+        size_t step = length < room ? length : room;
         ckbi_copy(w->buffer[w->active] + w->fill, data, step);
         w->fill += step;
         data += step;
@@ -5384,7 +5413,7 @@ static CKBI_UNUSED uint32_t ckbi_log_segment(const ckb_log *log, uint32_t n)
 }
 
 /* Index of the next entry. The log's lock is held. */
-static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
+static CKBI_UNUSED CKBI_ONE_COPY uint64_t ckbi_log_next_index(const ckb_log *log)
 {
     return log->base + log->writer.appended + 1;
 }
@@ -5511,7 +5540,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKBI_STORE(&s->owner, 0);
     /* While it was open others could only take away from `live`: now it is the true count. */
     CKBI_ADD(&s->live, w->live);
-    if (CKBI_HAS_LOG && w->log)
+    if (ckbi_writer_is_log(w))
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
     v->parked_count += state == CKBI_SEGMENT_PARKED && s->log == 0;
@@ -5519,7 +5548,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
-    if (CKBI_HAS_LOG && w->log)
+    if (ckbi_writer_is_log(w))
         w->log->closed += w->base;
     w->segment = CKB_NO_SEGMENT;
     w->live = 0;
@@ -5572,7 +5601,7 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
     w->live = 0;
     CKBI_STORE(&s->owner, w->number + 1);
     if (!resumed)
-        ckbi_put_start(w, CKBI_HAS_LOG && w->log ? &w->log->start : NULL);
+        ckbi_put_start(w, ckbi_writer_is_log(w) ? &w->log->start : NULL);
 }
 
 /* A segment to move to, for chunks or a log. No lock is held, the turn is exclusive. */
@@ -5580,9 +5609,9 @@ static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint32_t total, b
                                                 uint32_t *segment)
 {
     ckb_volume *v = w->volume;
-    uint32_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
-    return CKBI_HAS_LOG && w->log ? ckbi_log_take_segment(w->log, room, segment)
-                                  : ckbi_segment_take(v, room, may_use_reserve, segment);
+    uint32_t room = total + ckbi_tail_room(&v->medium.geometry, ckbi_writer_sums_up(w));
+    return ckbi_writer_is_log(w) ? ckbi_log_take_segment(w->log, room, segment)
+                                 : ckbi_segment_take(v, room, may_use_reserve, segment);
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
@@ -5597,7 +5626,7 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
         status = ckbi_writer_finish_segment(w);
-    if (status == CKB_OK && CKBI_HAS_LOG && w->log) {
+    if (status == CKB_OK && ckbi_writer_is_log(w)) {
         CKB_MUTEX_UNLOCK(&w->lock);
         ckbi_log_link(w->log, segment);
         CKB_MUTEX_LOCK(&w->lock);
@@ -5614,11 +5643,11 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_
 static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint32_t total, bool large)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
-    if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max)
+    if (ckbi_writer_sums_up(w) && w->summary_count == w->summary_max)
         return ckbi_summary_room(w->summary_count);
     if (large)
-        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + (w->log ? 0 : ckbi_max_table_bytes(g)) +
-               g->write_unit;
+        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES +
+               (ckbi_writer_is_log(w) ? 0 : ckbi_max_table_bytes(g)) + g->write_unit;
     return CKBI_RECORD_COMMON + (size_t)total * CKBI_UNIT;
 }
 
@@ -5628,9 +5657,9 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, true);
     int status = w->error;
-    bool empty = CKBI_HAS_LOG && w->log ? !w->log->batch && ckbi_log_is_empty(w->log)
-                                        : w->segment != CKB_NO_SEGMENT &&
-                                              w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
+    bool empty = ckbi_writer_is_log(w) ? !w->log->batch && ckbi_log_is_empty(w->log)
+                                       : w->segment != CKB_NO_SEGMENT &&
+                                             w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && empty)
         status = ckbi_writer_finish_segment(w);
     ckbi_writer_end_turn(w);
@@ -5642,7 +5671,7 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
 static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
     uint32_t end = ckbi_writer_at(w) + total + w->promised;
-    if (CKBI_HAS_CHUNKS && w->summary_max > 0)
+    if (ckbi_writer_sums_up(w))
         end += ckbi_units(CKBI_RECORD_COMMON + CKBI_UNIT + (w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES);
     return w->segment == CKB_NO_SEGMENT || end > w->room_end || (w->reserve && !may_use_reserve);
 }
@@ -5652,7 +5681,7 @@ static CKBI_UNUSED bool ckbi_writer_has_room(const ckb_writer *w, uint32_t total
 {
     return !ckbi_writer_must_roll(w, total, may_use_reserve) && !w->exclusive && w->error == CKB_OK &&
            w->fill + CKBI_RECORD_COMMON + (size_t)total * CKBI_UNIT <= w->buffer_bytes &&
-           (w->summary_max == 0 || w->summary_count < w->summary_max) && ckbi_writable(w->volume) == CKB_OK;
+           (!ckbi_writer_sums_up(w) || w->summary_count < w->summary_max) && ckbi_writable(w->volume) == CKB_OK;
 }
 
 /* Makes sure that a record of `total` units fits into the segment and, unless it is large, into the
@@ -5674,7 +5703,7 @@ static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint32_t total, bool larg
             ckbi_writer_take_turn(w, false);
             status = ckbi_writer_write(w, 0);
             ckbi_writer_end_turn(w);
-        } else if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max) {
+        } else if (ckbi_writer_sums_up(w) && w->summary_count == w->summary_max) {
             ckbi_put_summary(w);
         } else {
             if (large)
@@ -5784,7 +5813,7 @@ CKBI_CHUNK_DEF int ckb_writer_close(ckb_writer *writer)
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->lock);
     v->writers[w->number] = NULL;
-    if (CKBI_HAS_LOG && w->log)
+    if (ckbi_writer_is_log(w))
         ckbi_log_detach(w->log, status); /* nobody finds its locks any more, before they go */
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
@@ -6413,7 +6442,7 @@ static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, ui
 {
     w->live += ckbi_record_units(a->length, a->tombstone);
     w->appended++;
-    if (CKBI_HAS_CHUNKS && w->summary_max > 0)
+    if (ckbi_writer_sums_up(w))
         ckbi_summary_add(w, a, offset);
     if (a->before.version != 0)
         ckbi_segment_release(w->volume, a->before.segment,
@@ -6440,8 +6469,8 @@ static CKBI_UNUSED void ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a,
         for (uint32_t i = 0; i < windows; i++) {
             size_t begin = (size_t)i * CKB_WINDOW_BYTES;
             uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_WINDOW + i);
-            state =
-                ckbi_crc_update(state, payload + begin, (size_t)ckbi_min(CKB_WINDOW_BYTES, a->length - begin));
+            state = ckbi_crc_update(state, payload + begin,
+                                    ckbi_min32(CKB_WINDOW_BYTES, a->length - (uint32_t)begin));
             ckbi_put32(entry + (size_t)i * 4, state);
         }
         crc = ckbi_crc_update(ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), entry, tables);
@@ -6957,7 +6986,7 @@ static CKBI_UNUSED uint32_t ckbi_log_segment(const ckb_log *log, uint32_t n)
     return log->segments[n];
 }
 
-static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
+static CKBI_UNUSED CKBI_ONE_COPY uint64_t ckbi_log_next_index(const ckb_log *log)
 {
     return log->base + 1;
 }
