@@ -3001,8 +3001,13 @@ static CKBI_UNUSED int ckbi_read_record(ckb_volume *v, uint32_t segment, uint64_
 /* A failed write or sync is final for this mount: nothing is retried and trusted. */
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
 {
+    ckb_fault *fault = &v->last_fault;
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+    ckbi_fill(fault, 0, sizeof(*fault));
+    fault->status = status;
+    fault->topic = CKB_TOPIC_MEDIUM;
+    fault->segment = segment;
+    fault->offset = ckbi_bytes(at);
     CKB_MUTEX_UNLOCK(&v->lock);
     CKBI_STORE(&v->failed, 1);
     return CKB_IO; /* whatever the medium said: no other status may promise that nothing changed */
@@ -3274,12 +3279,10 @@ static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32
 }
 
 /* Writes a record that stands alone at the end of a segment, SEAL or NEXT, out of a buffer for it. */
-static CKBI_UNUSED int ckbi_last_write(ckb_volume *v, uint32_t segment, uint32_t seed, uint32_t at,
-                                       uint8_t *record)
+static CKBI_UNUSED int ckbi_last_write(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *record)
 {
     uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
     ckbi_fill(record + CKBI_RECORD_SEAL_BYTES, 0, bytes - CKBI_RECORD_SEAL_BYTES);
-    ckbi_record_seal(record, seed, at);
     return ckbi_medium_write(v, segment, at, record, bytes);
 }
 
@@ -3287,10 +3290,12 @@ static CKBI_UNUSED int ckbi_last_write(ckb_volume *v, uint32_t segment, uint32_t
 static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
     uint8_t *b = v->io_buffer;
+    /* That of the same side stands where the facts of a side of several segments end. */
+    uint32_t at = ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1);
     ckbi_record_begin(b, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
     ckbi_put64(b + CKBI_RECORD_COMMON, epoch);
-    int status = ckbi_last_write(v, j->segment, j->seed,
-                                 ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1), b);
+    ckbi_record_seal(b, j->seed, at);
+    int status = ckbi_last_write(v, j->segment, at, b);
     return status == CKB_OK ? ckbi_medium_sync(v, j->segment) : status;
 }
 
@@ -3569,8 +3574,9 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         if (status == CKB_OK)
             status = ckbi_medium_sync(v, segment);
+        ckbi_fact_set(v, 0, CKBI_FACT_SEGMENT, segment, epoch, 0);
         if (status == CKB_OK)
-            status = ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, epoch, 0);
+            status = ckbi_journal_append(v, 1);
         if (status != CKB_OK)
             return status;
         CKB_MUTEX_LOCK(&v->lock);
@@ -5294,8 +5300,10 @@ static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, siz
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
 {
     ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
+    uint32_t at = ckbi_seal_at(&v->medium.geometry);
     ckbi_put64(unit_buffer + CKBI_RECORD_COMMON, d->summary);
-    return ckbi_last_write(v, d->segment, d->seed, ckbi_seal_at(&v->medium.geometry), unit_buffer);
+    ckbi_record_seal(unit_buffer, d->seed, at);
+    return ckbi_last_write(v, d->segment, at, unit_buffer);
 }
 
 /* Syncs the oldest full segment, unless another sync covered it, and marks it with its SEAL: whoever
@@ -5510,12 +5518,13 @@ static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
         log->closed -= s->end;
     } else {
         const ckbi_segment *before = slot->newest != CKB_NO_SEGMENT ? &v->segments[slot->newest] : NULL;
-        ckbi_start start = {++slot->place, before ? before->epoch : 0, ckbi_log_next_index(log), slot->serial,
-                            slot->newest,  before ? before->end : 0};
-        log->start = start;
-        s->log = slot->serial;
-        s->first = start.first;
-        s->previous = slot->newest;
+        ckbi_start *start = &log->start;
+        start->place = ++slot->place;
+        start->epoch = before ? before->epoch : 0;
+        start->end = before ? before->end : 0;
+        start->segment = s->previous = slot->newest;
+        start->first = s->first = ckbi_log_next_index(log);
+        start->serial = s->log = slot->serial;
         slot->newest = segment;
         uint32_t at = log->head + log->count++;
         log->segments[at < log->capacity ? at : at - log->capacity] = segment;
@@ -5615,7 +5624,7 @@ static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint32_t total, b
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
-static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_use_reserve)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
     ckb_volume *v = w->volume;
     uint32_t segment = CKB_NO_SEGMENT;
@@ -6298,14 +6307,13 @@ typedef struct ckbi_append {
     const uint8_t *data;
     uint32_t length;
     unsigned flags;
-    bool tombstone;
-    bool exists; /* out: the same chunk is there already */
     ckbi_container *container;
     uint32_t serial;
     uint64_t hash;
     ckbi_slot before; /* version 0: it was not there */
     uint64_t before_epoch;
     uint32_t version; /* of the new record, CKBI_TOMBSTONE included */
+    bool tombstone;
 } ckbi_append;
 
 /* The container of an append, from the writer's memory of its last one. Locks and leaves the writer
@@ -6369,7 +6377,7 @@ static CKBI_UNUSED bool ckbi_is_doubtful(const ckb_volume *v, uint32_t serial)
 
 /* Enters the new version into the index; what was there is kept in `before`. CKB_BUSY: the container
  * must be marked first. The writer's lock is held and there is room for the record. */
-static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
+static CKBI_UNUSED CKBI_ONE_COPY int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
 {
     ckb_volume *v = w->volume;
     ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
@@ -6650,14 +6658,24 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
     return status == CKB_OK && (freed > 0 || swept);
 }
 
-static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
+#define CKBI_DELETE 0x80000000u /* flag of an append beside the public ones: it deletes */
+
+static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, const void *data, size_t length,
+                                       unsigned flags)
 {
     ckb_volume *v = w->volume;
-    bool room_made = false;
+    bool room_made = false, exists = false;
+    ckbi_append a;
+    ckbi_fill(&a, 0, sizeof(a));
+    a.id = id;
+    a.data = (const uint8_t *)data;
+    a.length = (uint32_t)length;
+    a.flags = flags;
+    a.tombstone = (flags & CKBI_DELETE) != 0;
     for (;;) {
-        int status = ckbi_append_try(w, a);
+        int status = ckbi_append_try(w, &a);
         if (status == CKB_BUSY) {
-            status = ckbi_container_mark(v, a->container, a->serial);
+            status = ckbi_container_mark(v, a.container, a.serial);
             if (status == CKB_OK)
                 continue;
         } else if (status == CKB_NOSPACE && !room_made) {
@@ -6665,14 +6683,14 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
             if (ckbi_make_room(v))
                 continue;
         } else if (status == CKB_EXISTS) {
-            status = ckbi_append_compare(w, a);
-            a->exists = status == CKB_OK;
-            if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, a))
+            status = ckbi_append_compare(w, &a);
+            exists = status == CKB_OK;
+            if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, &a))
                 continue;
         }
-        if (status == CKB_OK && a->exists)
+        if (exists)
             return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
-        return status == CKB_OK && (a->flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
+        return status == CKB_OK && (flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
     }
 }
 
@@ -6683,25 +6701,14 @@ CKBI_CHUNK_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, c
         return CKB_INVALID;
     if (length > writer->payload_max)
         return CKB_TOOBIG;
-    ckbi_append a;
-    ckbi_fill(&a, 0, sizeof(a));
-    a.id = id;
-    a.data = (const uint8_t *)data;
-    a.length = (uint32_t)length;
-    a.flags = flags;
-    return ckbi_append_run(writer, &a);
+    return ckbi_append_run(writer, id, data, length, flags);
 }
 
 CKBI_CHUNK_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags)
 {
     if ((flags & ~CKB_DURABLE) != 0)
         return CKB_INVALID;
-    ckbi_append a;
-    ckbi_fill(&a, 0, sizeof(a));
-    a.id = id;
-    a.flags = flags;
-    a.tombstone = true;
-    return ckbi_append_run(writer, &a);
+    return ckbi_append_run(writer, id, NULL, 0, flags | CKBI_DELETE);
 }
 #endif /* CKB_READ_ONLY */
 
@@ -7416,7 +7423,8 @@ static CKBI_UNUSED int ckbi_put_entry(ckb_writer *w, const ckb_entry_data *e, bo
 
 /* May these entries be appended? `*room` is what they need in a segment at most: several may end a buffer
  * on the way, which is padded then, and somebody's commit may do so as often. */
-static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count, uint32_t *room)
+static CKBI_UNUSED CKBI_ONE_COPY int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count,
+                                                    uint32_t *room)
 {
     const ckb_geometry *g = &log->volume->medium.geometry;
     const ckb_writer *w = &log->writer;
@@ -7505,13 +7513,15 @@ CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&w->lock);
-    status = ckbi_log_try(log, entries, count, room, &index, &ticket);
-    if (status == CKB_NOSPACE) {
+    for (bool room_made = false;;) {
+        status = ckbi_log_try(log, entries, count, room, &index, &ticket);
+        if (status != CKB_NOSPACE || room_made)
+            break;
         CKB_MUTEX_UNLOCK(&w->lock);
-        bool made = ckbi_make_room(log->volume);
+        room_made = ckbi_make_room(log->volume);
         CKB_MUTEX_LOCK(&w->lock);
-        if (made)
-            status = ckbi_log_try(log, entries, count, room, &index, &ticket);
+        if (!room_made)
+            break;
     }
     if (status == CKB_OK && (flags & CKB_DURABLE))
         status = ckbi_writer_commit_to(w, ticket);
