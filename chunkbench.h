@@ -2091,7 +2091,8 @@ typedef struct ckbi_index {
 typedef struct ckbi_source {
     struct ckb_volume *volume;
     uint32_t segment;
-    bool ahead; /* fill the whole buffer, for sequential reading */
+    uint32_t seed; /* of the segment under the epoch it is read for */
+    bool ahead;    /* fill the whole buffer, for sequential reading */
     uint8_t *buffer;
     size_t size;
     uint32_t at; /* what the buffer holds */
@@ -2145,7 +2146,6 @@ typedef struct ckbi_journal {
 /* A walk over the records of one segment; >>walk. */
 typedef struct ckbi_walk {
     ckbi_source source;
-    uint32_t seed;
     uint32_t at;
     uint32_t known; /* all below is durable */
     uint32_t stop;  /* records end here; the segment's end when nobody knows */
@@ -2460,12 +2460,12 @@ static CKBI_UNUSED bool ckbi_record_plausible(const uint8_t *header)
 }
 
 /* Decodes a header whose `header_bytes` are all in memory. False: not a valid record of this place. */
-static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, uint32_t segment_seed,
-                                                         uint32_t offset, const uint8_t *header,
-                                                         ckbi_record *record)
+static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckbi_source *s, uint32_t offset,
+                                                         const uint8_t *header, ckbi_record *record)
 {
+    const ckb_geometry *g = &s->volume->medium.geometry;
     uint16_t header_bytes = ckbi_get16(header + 6);
-    uint32_t state = ckbi_seed(segment_seed, offset, CKBI_SEED_HEADER);
+    uint32_t state = ckbi_seed(s->seed, offset, CKBI_SEED_HEADER);
     if (ckbi_crc_update(state, header + 4, (size_t)header_bytes - 4) != ckbi_get32(header))
         return false;
     record->offset = offset;
@@ -2513,9 +2513,10 @@ static CKBI_UNUSED void ckbi_source_init(ckbi_source *s, ckb_volume *v, uint8_t 
     s->size = (size_t)ckbi_min(size, v->medium.geometry.segment_bytes);
 }
 
-static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, uint32_t segment)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, uint32_t segment, uint64_t epoch)
 {
     s->segment = segment;
+    s->seed = ckbi_segment_seed(s->volume, segment, epoch);
     s->ahead = false;
     s->at = 0;
     s->have = 0;
@@ -2599,8 +2600,7 @@ static CKBI_UNUSED int ckbi_source_take(ckbi_source *s, uint32_t at, uint32_t le
 }
 
 /* Reads and checks a record's header. CKB_CORRUPT: nothing valid here. */
-static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed, uint32_t offset,
-                                          ckbi_record *record)
+static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t offset, ckbi_record *record)
 {
     const uint8_t *header;
     const ckb_geometry *g = &s->volume->medium.geometry;
@@ -2616,13 +2616,13 @@ static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed,
             return CKB_CORRUPT;
         bytes = ckbi_get16(header + 6);
     }
-    return ckbi_record_decode(g, segment_seed, offset, header, record) ? CKB_OK : CKB_CORRUPT;
+    return ckbi_record_decode(s, offset, header, record) ? CKB_OK : CKB_CORRUPT;
 }
 
 #define CKBI_TABLE_STEP 4u /* checksums taken from a window table at once */
 
 /* Checks the windows of a large payload against its table, which verifies. */
-static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segment_seed, const ckbi_record *r)
+static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, const ckbi_record *r)
 {
     uint8_t table[CKBI_TABLE_STEP * 4];
     uint32_t windows = ckbi_window_count(r->payload_bytes);
@@ -2640,7 +2640,7 @@ static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segme
         }
         uint32_t begin = w * CKB_WINDOW_BYTES;
         uint32_t length = ckbi_min32(CKB_WINDOW_BYTES, r->payload_bytes - begin);
-        uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_WINDOW + w);
+        uint32_t state = ckbi_seed(s->seed, r->offset, CKBI_SEED_WINDOW + w);
         int status = ckbi_source_take(s, r->payload + begin / CKBI_UNIT, length, NULL, &state);
         if (status != CKB_OK)
             return status;
@@ -2651,19 +2651,18 @@ static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segme
 }
 
 /* Checks a record's payload. CKB_CORRUPT: it does not verify. */
-static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t segment_seed,
-                                                        const ckbi_record *r)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, const ckbi_record *r)
 {
     if (r->type == CKBI_RECORD_END || r->payload_bytes == 0)
         return CKB_OK;
-    uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_PAYLOAD);
+    uint32_t state = ckbi_seed(s->seed, r->offset, CKBI_SEED_PAYLOAD);
     uint32_t from = r->tables > 0 ? r->offset + r->header_bytes / CKBI_UNIT : r->payload;
     int status = ckbi_source_take(s, from, r->tables > 0 ? r->tables : r->payload_bytes, NULL, &state);
     if (status != CKB_OK)
         return status;
     if (state != r->payload_crc)
         return CKB_CORRUPT;
-    return CKBI_HAS_CHUNKS && r->tables > 0 ? ckbi_source_verify_windows(s, segment_seed, r) : CKB_OK;
+    return CKBI_HAS_CHUNKS && r->tables > 0 ? ckbi_source_verify_windows(s, r) : CKB_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>walk
@@ -2674,9 +2673,8 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t
 static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, uint32_t segment, uint64_t epoch)
 {
     const ckb_volume *v = w->source.volume;
-    ckbi_source_open(&w->source, segment);
+    ckbi_source_open(&w->source, segment, epoch);
     w->source.ahead = true;
-    w->seed = ckbi_segment_seed(v, segment, epoch);
     w->at = ckbi_data_start(&v->medium.geometry);
     w->known = 0;
     w->stop = ckbi_segment_units(&v->medium.geometry);
@@ -2699,7 +2697,7 @@ static CKBI_UNUSED int ckbi_walk_search(ckbi_walk *w, uint32_t from, bool all, u
     ckbi_record *record = &w->ahead;
     *first = end;
     for (uint32_t at = from; at < end;) {
-        int status = ckbi_source_record(&w->source, w->seed, at, record);
+        int status = ckbi_source_record(&w->source, at, record);
         if (status == CKB_OK) {
             *first = ckbi_min32(*first, at);
             if (!all)
@@ -2765,7 +2763,7 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
         w->stop = ckbi_min32(w->at, w->stop);
         return CKB_END;
     }
-    int status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+    int status = ckbi_source_record(&w->source, w->at, &w->record);
     if (status == CKB_CORRUPT || (status == CKB_OK && w->record.type == CKBI_RECORD_SEAL))
         return ckbi_walk_damage(w);
     if (status != CKB_OK)
@@ -2773,7 +2771,7 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
     const ckbi_record *r = &w->record;
     w->known = ckbi_max32(w->known, r->durable);
     if (w->verify || (!w->whole && r->end > w->known)) {
-        status = ckbi_source_verify(&w->source, w->seed, r);
+        status = ckbi_source_verify(&w->source, r);
         if (status == CKB_CORRUPT) {
             status = ckbi_walk_is_durable(w, r->offset, &w->payload_bad);
             if (status == CKB_OK && !w->payload_bad)
@@ -2977,7 +2975,7 @@ static CKBI_UNUSED int ckbi_header_read(ckbi_source *source, uint32_t segment, c
 {
     const uint8_t *h;
     ckbi_fill(info, 0, sizeof(*info));
-    ckbi_source_open(source, segment);
+    ckbi_source_open(source, segment, 0);
     int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
     if (status != CKB_OK)
         return status == CKB_CORRUPT ? CKB_NOTFOUND : status;
@@ -2994,8 +2992,8 @@ static CKBI_UNUSED bool ckbi_header_is_ours(const ckb_volume *v, const ckb_probe
  * the mount. */
 static CKBI_UNUSED int ckbi_read_record(ckb_volume *v, uint32_t segment, uint64_t epoch, uint32_t at)
 {
-    ckbi_source_open(&v->walk.source, segment);
-    return ckbi_source_record(&v->walk.source, ckbi_segment_seed(v, segment, epoch), at, &v->walk.record);
+    ckbi_source_open(&v->walk.source, segment, epoch);
+    return ckbi_source_record(&v->walk.source, at, &v->walk.record);
 }
 
 /* A failed write or sync is final for this mount: nothing is retried and trusted. */
@@ -3278,24 +3276,18 @@ static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32
     return CKB_OK;
 }
 
-/* Writes a record that stands alone at the end of a segment, SEAL or NEXT, out of a buffer for it. */
-static CKBI_UNUSED int ckbi_last_write(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *record)
-{
-    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    ckbi_fill(record + CKBI_RECORD_SEAL_BYTES, 0, bytes - CKBI_RECORD_SEAL_BYTES);
-    return ckbi_medium_write(v, segment, at, record, bytes);
-}
-
 /* Says behind the facts of a journal segment, all of which are durable, where the journal goes on. */
 static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
     uint8_t *b = v->io_buffer;
+    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
     /* That of the same side stands where the facts of a side of several segments end. */
     uint32_t at = ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1);
+    ckbi_fill(b, 0, bytes);
     ckbi_record_begin(b, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
     ckbi_put64(b + CKBI_RECORD_COMMON, epoch);
     ckbi_record_seal(b, j->seed, at);
-    int status = ckbi_last_write(v, j->segment, at, b);
+    int status = ckbi_medium_write(v, j->segment, at, b, bytes);
     return status == CKB_OK ? ckbi_medium_sync(v, j->segment) : status;
 }
 
@@ -3365,7 +3357,7 @@ static CKBI_UNUSED int ckbi_journal_probe(ckb_volume *v, ckbi_walk *w)
     uint32_t stop = (uint32_t)ckbi_min(w->at + 2 * bytes / CKBI_UNIT, ckbi_segment_units(g));
     int status = CKB_CORRUPT;
     for (; status == CKB_CORRUPT && w->at < stop; w->at += ckbi_write_units(g))
-        status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+        status = ckbi_source_record(&w->source, w->at, &w->record);
     return status;
 }
 
@@ -4017,12 +4009,11 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
 }
 
 /* The epoch in the NEXT record at `offset`, which stays in `r`; 0 when there is none. */
-static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uint32_t offset, ckbi_record *r,
-                                         uint64_t *epoch)
+static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t offset, ckbi_record *r, uint64_t *epoch)
 {
     const uint8_t *at;
     *epoch = 0;
-    int status = ckbi_source_record(source, seed, offset, r);
+    int status = ckbi_source_record(source, offset, r);
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_NEXT))
         return CKB_OK;
     if (status == CKB_OK)
@@ -4044,12 +4035,12 @@ static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, const ckbi_journal *
     w->source.ahead = false;
     *next = 0;
     if (v->header.journal_span > 1)
-        status = ckbi_journal_next(&w->source, w->seed, w->stop, &w->record, next);
+        status = ckbi_journal_next(&w->source, w->stop, &w->record, next);
     if (*next == j->epoch) {
         w->stop = w->known = w->record.durable;
         w->whole = true;
     } else if (status == CKB_OK) {
-        status = ckbi_journal_next(&w->source, w->seed, ckbi_seal_at(g), &w->record, next);
+        status = ckbi_journal_next(&w->source, ckbi_seal_at(g), &w->record, next);
     }
     w->source.ahead = true;
     return status;
@@ -4090,7 +4081,7 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
         return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, segment, walk->record.offset, 0, 0);
     if (status != CKB_END)
         return ckbi_mount_unread(m, status, segment, walk->at);
-    v->journal.seed = walk->seed;
+    v->journal.seed = walk->source.seed;
     v->journal.end = walk->stop;
     if (walk->dropped > 0) {
         v->clean = false;
@@ -4305,20 +4296,19 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
 {
     ckb_volume *v = m->volume;
     const ckbi_segment *s = &v->segments[segment];
-    uint32_t seed = ckbi_segment_seed(v, segment, s->epoch);
     uint32_t at = s->summary;
     ckbi_source *source = &v->walk.source;
     ckbi_record *r = &v->walk.record;
-    ckbi_source_open(source, segment);
+    ckbi_source_open(source, segment, s->epoch);
     source->ahead = true;
     while (at != 0) {
         /* A usual one in one read. */
         source->limit = ckbi_min32(at + CKB_WINDOW_BYTES / CKBI_UNIT, ckbi_segment_units(&v->medium.geometry));
-        int status = ckbi_source_record(source, seed, at, r);
+        int status = ckbi_source_record(source, at, r);
         if (status == CKB_OK && (r->type != CKBI_RECORD_SUMMARY || r->aux >= at))
             status = CKB_CORRUPT;
         if (status == CKB_OK)
-            status = ckbi_source_verify(source, seed, r);
+            status = ckbi_source_verify(source, r);
         for (uint32_t i = 0; status == CKB_OK && i < r->payload_bytes / CKBI_SUMMARY_ENTRY_BYTES; i++) {
             const uint8_t *e;
             uint32_t begin = i * CKBI_SUMMARY_ENTRY_BYTES; /* not always on a unit */
@@ -5299,11 +5289,12 @@ static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, siz
 
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
 {
+    uint32_t at = ckbi_seal_at(&v->medium.geometry), bytes = ckbi_last_bytes(&v->medium.geometry);
+    ckbi_fill(unit_buffer, 0, bytes);
     ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
-    uint32_t at = ckbi_seal_at(&v->medium.geometry);
     ckbi_put64(unit_buffer + CKBI_RECORD_COMMON, d->summary);
     ckbi_record_seal(unit_buffer, d->seed, at);
-    return ckbi_last_write(v, d->segment, at, unit_buffer);
+    return ckbi_medium_write(v, d->segment, at, unit_buffer, bytes);
 }
 
 /* Syncs the oldest full segment, unless another sync covered it, and marks it with its SEAL: whoever
@@ -6524,13 +6515,13 @@ static CKBI_UNUSED int ckbi_container_mark(ckb_volume *v, ckbi_container *c, uin
 }
 
 /* Compares a chunk that is there with the bytes of a retry. The caller has the turn. */
-static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a, uint32_t seed)
+static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a)
 {
     ckbi_source *source = &w->compare;
     ckbi_record *record = &w->compared;
-    int status = ckbi_source_record(source, seed, a->before.offset, record);
+    int status = ckbi_source_record(source, a->before.offset, record);
     if (status == CKB_OK)
-        status = ckbi_source_verify(source, seed, record);
+        status = ckbi_source_verify(source, record);
     if (status == CKB_OK && record->payload_bytes != a->length)
         return CKB_EXISTS;
     for (uint32_t done = 0; status == CKB_OK && done < a->length;) {
@@ -6553,10 +6544,10 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_compare(ckb_writer *w, const ck
     ckbi_writer_take_turn(w, false);
     CKB_MUTEX_UNLOCK(&w->lock);
     ckbi_source_init(&w->compare, v, w->buffer[w->active ^ 1u], w->buffer_bytes);
-    ckbi_source_open(&w->compare, segment);
+    ckbi_source_open(&w->compare, segment, a->before_epoch);
     int status = w->error;
     if (status == CKB_OK)
-        status = ckbi_compare_bytes(w, a, ckbi_segment_seed(v, segment, a->before_epoch));
+        status = ckbi_compare_bytes(w, a);
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_end_turn(w);
     CKB_MUTEX_UNLOCK(&w->lock);
@@ -6817,10 +6808,9 @@ static CKBI_UNUSED int ckbi_read_piece(ckb_reader *r, const ckbi_record *record,
 }
 
 /* Loads the window table of a large chunk, unless it is the one of the last read. */
-static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_place *place,
-                                       const ckbi_record *record)
+static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, const ckbi_place *place, const ckbi_record *record)
 {
-    uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_PAYLOAD);
+    uint32_t state = ckbi_seed(r->source.seed, record->offset, CKBI_SEED_PAYLOAD);
     uint32_t at = record->offset + record->header_bytes / CKBI_UNIT;
     r->table_epoch = 0;
     int status = ckbi_source_take(&r->source, at, record->tables, r->table, &state);
@@ -6836,14 +6826,14 @@ static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_
 }
 
 /* Whole windows that the medium can put where the caller wants them are read there, many at once. */
-static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint32_t from,
-                                        uint32_t to, uint8_t *out)
+static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, const ckbi_record *record, uint32_t from, uint32_t to,
+                                        uint8_t *out)
 {
     uint32_t left = to - from;
     int status = ckbi_load(r->source.volume, r->source.segment, record->payload + from / CKBI_UNIT, out, left);
     for (uint32_t window = from / CKB_WINDOW_BYTES; status == CKB_OK && left > 0; window++) {
         uint32_t step = ckbi_min32(CKB_WINDOW_BYTES, left);
-        uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window);
+        uint32_t state = ckbi_seed(r->source.seed, record->offset, CKBI_SEED_WINDOW + window);
         if (ckbi_crc_update(state, out, step) != ckbi_get32(r->table + (size_t)window * 4))
             status = CKB_CORRUPT;
         out += step;
@@ -6862,15 +6852,15 @@ static CKBI_UNUSED bool ckbi_read_is_direct(const ckb_reader *r, const ckbi_reco
 }
 
 /* Reads `from`..`to` of a payload in windows. */
-static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint32_t from,
-                                         uint32_t to, uint8_t *out)
+static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, const ckbi_record *record, uint32_t from, uint32_t to,
+                                         uint8_t *out)
 {
     uint32_t last_whole = to == record->payload_bytes ? to : ckbi_align_down32(to, CKB_WINDOW_BYTES);
     int status = CKB_OK;
     for (uint32_t at = from; status == CKB_OK && at < to;) {
         uint8_t *target = out + (at - from);
         if (ckbi_read_is_direct(r, record, at, last_whole, target)) {
-            status = ckbi_read_direct(r, seed, record, at, last_whole, target);
+            status = ckbi_read_direct(r, record, at, last_whole, target);
             at = last_whole;
             continue;
         }
@@ -6880,7 +6870,8 @@ static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckb
         piece.end = piece.begin + ckbi_min32(CKB_WINDOW_BYTES, record->payload_bytes - piece.begin);
         piece.from = at;
         piece.to = ckbi_min32(piece.end, to);
-        status = ckbi_read_piece(r, record, &piece, ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window),
+        status = ckbi_read_piece(r, record, &piece,
+                                 ckbi_seed(r->source.seed, record->offset, CKBI_SEED_WINDOW + window),
                                  ckbi_get32(r->table + (size_t)window * 4), target);
         at = piece.to;
     }
@@ -6899,17 +6890,15 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
                                        uint32_t length)
 {
     ckb_volume *v = r->source.volume;
-    uint32_t seed = ckbi_segment_seed(v, place->slot.segment, place->epoch);
     ckbi_record record;
-    r->source.segment = place->slot.segment;
-    r->source.have = 0;
+    ckbi_source_open(&r->source, place->slot.segment, place->epoch);
     uint32_t at = place->slot.offset;
     if (at + CKBI_RECORD_CHUNK_BYTES / CKBI_UNIT + ckbi_units(place->slot.length) >
         ckbi_segment_units(&v->medium.geometry))
         return CKB_CORRUPT;
     if (place->slot.length > CKB_WINDOW_BYTES && r->table_epoch == place->epoch &&
         r->table_segment == place->slot.segment && r->table_offset == at)
-        return ckbi_read_windows(r, seed, &r->table_record, offset, offset + length, out);
+        return ckbi_read_windows(r, &r->table_record, offset, offset + length, out);
     const uint8_t *head;
     /* A small chunk comes in one read with its header. */
     uint32_t with =
@@ -6917,19 +6906,20 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
     int status = ckbi_source_get(&r->source, at, CKBI_RECORD_CHUNK_BYTES + with, &head);
     if (status != CKB_OK)
         return status;
-    status = ckbi_source_record(&r->source, seed, at, &record);
+    status = ckbi_source_record(&r->source, at, &record);
     if (status == CKB_OK && !ckbi_record_is_chunk(&record, &place->slot))
         status = CKB_CORRUPT;
     if (status != CKB_OK)
         return status;
     if (record.tables > 0) {
-        status = ckbi_read_table(r, seed, place, &record);
-        return status == CKB_OK ? ckbi_read_windows(r, seed, &record, offset, offset + length, out) : status;
+        status = ckbi_read_table(r, place, &record);
+        return status == CKB_OK ? ckbi_read_windows(r, &record, offset, offset + length, out) : status;
     }
     ckbi_piece piece = {0, record.payload_bytes, offset, offset + length};
     if (record.payload_bytes == 0)
         return CKB_OK;
-    return ckbi_read_piece(r, &record, &piece, ckbi_seed(seed, at, CKBI_SEED_PAYLOAD), record.payload_crc, out);
+    return ckbi_read_piece(r, &record, &piece, ckbi_seed(r->source.seed, at, CKBI_SEED_PAYLOAD),
+                           record.payload_crc, out);
 }
 
 CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
@@ -7940,7 +7930,7 @@ static CKBI_UNUSED int ckbi_cursor_copy(ckb_log_cursor *c, ckb_entry *entry, uin
 {
     const ckbi_record *r = &c->walk.record;
     ckbi_source *s = &c->walk.source;
-    uint32_t state = ckbi_seed(c->walk.seed, r->offset, CKBI_SEED_PAYLOAD);
+    uint32_t state = ckbi_seed(s->seed, r->offset, CKBI_SEED_PAYLOAD);
     entry->index = r->block;
     entry->term = r->term;
     entry->length = r->payload_bytes;
@@ -8589,15 +8579,16 @@ static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk
                                                   uint64_t otherwise)
 {
     ckbi_source *source = &walk->source;
-    uint32_t walked = source->segment;
+    uint32_t walked = source->segment, seed = source->seed;
     uint32_t limit = source->limit;
     CKB_MUTEX_LOCK(&v->lock);
     uint32_t at = v->segments[segment].summary;
-    uint32_t seed = ckbi_segment_seed(v, segment, v->segments[segment].epoch);
+    uint64_t epoch = v->segments[segment].epoch;
     CKB_MUTEX_UNLOCK(&v->lock);
-    ckbi_source_open(source, segment);
-    int status = at != 0 ? ckbi_source_record(source, seed, at, &walk->ahead) : CKB_NOTFOUND;
-    ckbi_source_open(source, walked);
+    ckbi_source_open(source, segment, epoch);
+    int status = at != 0 ? ckbi_source_record(source, at, &walk->ahead) : CKB_NOTFOUND;
+    ckbi_source_open(source, walked, 0);
+    source->seed = seed;
     source->ahead = true;
     source->limit = limit;
     return status == CKB_OK && walk->ahead.type == CKBI_RECORD_ENTRY ? walk->ahead.block : otherwise;
