@@ -1345,6 +1345,11 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #if defined(__GNUC__)
 #define CKBI_UNUSED __attribute__((unused))
 #define CKBI_NOINLINE __attribute__((noinline)) /* one copy, whose locals are not in the caller's stack frame */
+#ifdef __OPTIMIZE_SIZE__
+#define CKBI_ONE_COPY __attribute__((noinline)) /* smaller than what it would become in its callers */
+#else
+#define CKBI_ONE_COPY
+#endif
 #define CKBI_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CKBI_PREFETCH(address) __builtin_prefetch(address, 1)
 #define ckbi_copy __builtin_memcpy
@@ -1355,6 +1360,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #include <string.h>
 #define CKBI_UNUSED
 #define CKBI_NOINLINE
+#define CKBI_ONE_COPY
 #define CKBI_LIKELY(condition) (condition)
 #define CKBI_PREFETCH(address) ((void)(address))
 #define ckbi_copy memcpy
@@ -1446,17 +1452,25 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_PARTITION_MAX 1u
 #endif
 
-static CKBI_UNUSED uint16_t ckbi_get16(const uint8_t *bytes)
+/* Reading a field is a single load where words may lie anywhere, but gcc finds that out after it decided what to
+ * inline. */
+#if defined(__GNUC__) && defined(__ARM_FEATURE_UNALIGNED)
+#define CKBI_FIELD CKBI_UNUSED __attribute__((always_inline)) inline
+#else
+#define CKBI_FIELD CKBI_UNUSED
+#endif
+
+static CKBI_FIELD uint16_t ckbi_get16(const uint8_t *bytes)
 {
     return (uint16_t)(bytes[0] | bytes[1] << 8);
 }
 
-static CKBI_UNUSED uint32_t ckbi_get32(const uint8_t *bytes)
+static CKBI_FIELD uint32_t ckbi_get32(const uint8_t *bytes)
 {
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-static CKBI_UNUSED uint64_t ckbi_get64(const uint8_t *bytes)
+static CKBI_FIELD uint64_t ckbi_get64(const uint8_t *bytes)
 {
     return (uint64_t)ckbi_get32(bytes) | (uint64_t)ckbi_get32(bytes + 4) << 32;
 }
@@ -2111,7 +2125,8 @@ typedef struct ckbi_index {
 typedef struct ckbi_source {
     struct ckb_volume *volume;
     uint32_t segment;
-    bool ahead; /* fill the whole buffer, for sequential reading */
+    uint32_t seed; /* of the segment under the epoch it is read for */
+    bool ahead;    /* fill the whole buffer, for sequential reading */
     uint8_t *buffer;
     size_t size;
     uint32_t at; /* what the buffer holds */
@@ -2165,7 +2180,6 @@ typedef struct ckbi_journal {
 /* A walk over the records of one segment; >>walk. */
 typedef struct ckbi_walk {
     ckbi_source source;
-    uint32_t seed;
     uint32_t at;
     uint32_t known; /* all below is durable */
     uint32_t stop;  /* records end here; the segment's end when nobody knows */
@@ -2277,6 +2291,12 @@ typedef struct ckbi_arena {
     size_t used;
 } ckbi_arena;
 
+/* What buffers that go to the medium are aligned to. */
+static CKBI_UNUSED size_t ckbi_buffer_align(const ckb_geometry *g)
+{
+    return ckbi_max32(g->buffer_align, 64);
+}
+
 /* Without memory behind it the arena only counts; worst-case alignment is counted. */
 static CKBI_UNUSED void *ckbi_arena_take(ckbi_arena *arena, uint64_t wanted, size_t align)
 {
@@ -2327,7 +2347,7 @@ static CKBI_UNUSED bool ckbi_geometry_valid(const ckb_geometry *g)
            g->segment_bytes >= 512;
 }
 
-static CKBI_UNUSED uint32_t ckbi_segment_units(const ckb_geometry *g)
+static CKBI_UNUSED CKBI_ONE_COPY uint32_t ckbi_segment_units(const ckb_geometry *g)
 {
     return (uint32_t)(g->segment_bytes / CKBI_UNIT);
 }
@@ -2447,6 +2467,15 @@ static CKBI_UNUSED void ckbi_record_seal(uint8_t *header, uint32_t segment_seed,
     ckbi_put32(header, ckbi_crc_update(state, header + 4, (size_t)ckbi_get16(header + 6) - 4));
 }
 
+/* Closes a batch with so many bytes: an END record and the padding. */
+static CKBI_UNUSED void ckbi_end_frame(uint8_t *at, uint32_t bytes, uint8_t flags, uint32_t durable,
+                                       uint32_t segment_seed, uint32_t offset)
+{
+    ckbi_fill(at, 0, bytes);
+    ckbi_record_begin(at, CKBI_RECORD_END, flags, CKBI_RECORD_COMMON, bytes - CKBI_RECORD_COMMON, durable, 0);
+    ckbi_record_seal(at, segment_seed, offset);
+}
+
 static CKBI_UNUSED uint16_t ckbi_record_min_header(uint8_t type)
 {
     switch (type) {
@@ -2473,12 +2502,12 @@ static CKBI_UNUSED bool ckbi_record_plausible(const uint8_t *header)
 }
 
 /* Decodes a header whose `header_bytes` are all in memory. False: not a valid record of this place. */
-static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, uint32_t segment_seed,
-                                                         uint32_t offset, const uint8_t *header,
-                                                         ckbi_record *record)
+static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckbi_source *s, uint32_t offset,
+                                                         const uint8_t *header, ckbi_record *record)
 {
+    const ckb_geometry *g = &s->volume->medium.geometry;
     uint16_t header_bytes = ckbi_get16(header + 6);
-    uint32_t state = ckbi_seed(segment_seed, offset, CKBI_SEED_HEADER);
+    uint32_t state = ckbi_seed(s->seed, offset, CKBI_SEED_HEADER);
     if (ckbi_crc_update(state, header + 4, (size_t)header_bytes - 4) != ckbi_get32(header))
         return false;
     record->offset = offset;
@@ -2519,17 +2548,21 @@ static CKBI_UNUSED CKBI_NOINLINE bool ckbi_record_decode(const ckb_geometry *g, 
 
 static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *bytes, size_t length);
 
-static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, ckb_volume *v, uint8_t *buffer,
-                                                       size_t size, uint32_t segment)
+static CKBI_UNUSED void ckbi_source_init(ckbi_source *s, ckb_volume *v, uint8_t *buffer, size_t size)
 {
     s->volume = v;
-    s->segment = segment;
-    s->ahead = true;
     s->buffer = buffer;
     s->size = (size_t)ckbi_min(size, v->medium.geometry.segment_bytes);
+}
+
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_source_open(ckbi_source *s, uint32_t segment, uint64_t epoch)
+{
+    s->segment = segment;
+    s->seed = ckbi_segment_seed(s->volume, segment, epoch);
+    s->ahead = false;
     s->at = 0;
     s->have = 0;
-    s->limit = ckbi_segment_units(&v->medium.geometry);
+    s->limit = ckbi_segment_units(&s->volume->medium.geometry);
 }
 
 /* What reads of the medium begin and end on, where positions allow. */
@@ -2609,8 +2642,7 @@ static CKBI_UNUSED int ckbi_source_take(ckbi_source *s, uint32_t at, uint32_t le
 }
 
 /* Reads and checks a record's header. CKB_CORRUPT: nothing valid here. */
-static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed, uint32_t offset,
-                                          ckbi_record *record)
+static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t offset, ckbi_record *record)
 {
     const uint8_t *header;
     const ckb_geometry *g = &s->volume->medium.geometry;
@@ -2626,13 +2658,13 @@ static CKBI_UNUSED int ckbi_source_record(ckbi_source *s, uint32_t segment_seed,
             return CKB_CORRUPT;
         bytes = ckbi_get16(header + 6);
     }
-    return ckbi_record_decode(g, segment_seed, offset, header, record) ? CKB_OK : CKB_CORRUPT;
+    return ckbi_record_decode(s, offset, header, record) ? CKB_OK : CKB_CORRUPT;
 }
 
 #define CKBI_TABLE_STEP 4u /* checksums taken from a window table at once */
 
 /* Checks the windows of a large payload against its table, which verifies. */
-static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segment_seed, const ckbi_record *r)
+static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, const ckbi_record *r)
 {
     uint8_t table[CKBI_TABLE_STEP * 4];
     uint32_t windows = ckbi_window_count(r->payload_bytes);
@@ -2650,7 +2682,7 @@ static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segme
         }
         uint32_t begin = w * CKB_WINDOW_BYTES;
         uint32_t length = ckbi_min32(CKB_WINDOW_BYTES, r->payload_bytes - begin);
-        uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_WINDOW + w);
+        uint32_t state = ckbi_seed(s->seed, r->offset, CKBI_SEED_WINDOW + w);
         int status = ckbi_source_take(s, r->payload + begin / CKBI_UNIT, length, NULL, &state);
         if (status != CKB_OK)
             return status;
@@ -2661,19 +2693,18 @@ static CKBI_UNUSED int ckbi_source_verify_windows(ckbi_source *s, uint32_t segme
 }
 
 /* Checks a record's payload. CKB_CORRUPT: it does not verify. */
-static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t segment_seed,
-                                                        const ckbi_record *r)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, const ckbi_record *r)
 {
     if (r->type == CKBI_RECORD_END || r->payload_bytes == 0)
         return CKB_OK;
-    uint32_t state = ckbi_seed(segment_seed, r->offset, CKBI_SEED_PAYLOAD);
+    uint32_t state = ckbi_seed(s->seed, r->offset, CKBI_SEED_PAYLOAD);
     uint32_t from = r->tables > 0 ? r->offset + r->header_bytes / CKBI_UNIT : r->payload;
     int status = ckbi_source_take(s, from, r->tables > 0 ? r->tables : r->payload_bytes, NULL, &state);
     if (status != CKB_OK)
         return status;
     if (state != r->payload_crc)
         return CKB_CORRUPT;
-    return r->tables > 0 ? ckbi_source_verify_windows(s, segment_seed, r) : CKB_OK;
+    return CKBI_HAS_CHUNKS && r->tables > 0 ? ckbi_source_verify_windows(s, r) : CKB_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>walk
@@ -2681,11 +2712,11 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_source_verify(ckbi_source *s, uint32_t
  * is corruption, damage above it ends the segment. Marks stand in the records themselves, in the
  * journal (`known`), and are looked for behind the damage before a tail is called torn. */
 
-static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
-                                       uint32_t segment, uint64_t epoch)
+static CKBI_UNUSED void ckbi_walk_open(ckbi_walk *w, uint32_t segment, uint64_t epoch)
 {
-    ckbi_source_open(&w->source, v, buffer, size, segment);
-    w->seed = ckbi_segment_seed(v, segment, epoch);
+    const ckb_volume *v = w->source.volume;
+    ckbi_source_open(&w->source, segment, epoch);
+    w->source.ahead = true;
     w->at = ckbi_data_start(&v->medium.geometry);
     w->known = 0;
     w->stop = ckbi_segment_units(&v->medium.geometry);
@@ -2708,7 +2739,7 @@ static CKBI_UNUSED int ckbi_walk_search(ckbi_walk *w, uint32_t from, bool all, u
     ckbi_record *record = &w->ahead;
     *first = end;
     for (uint32_t at = from; at < end;) {
-        int status = ckbi_source_record(&w->source, w->seed, at, record);
+        int status = ckbi_source_record(&w->source, at, record);
         if (status == CKB_OK) {
             *first = ckbi_min32(*first, at);
             if (!all)
@@ -2774,7 +2805,7 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
         w->stop = ckbi_min32(w->at, w->stop);
         return CKB_END;
     }
-    int status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+    int status = ckbi_source_record(&w->source, w->at, &w->record);
     if (status == CKB_CORRUPT || (status == CKB_OK && w->record.type == CKBI_RECORD_SEAL))
         return ckbi_walk_damage(w);
     if (status != CKB_OK)
@@ -2782,7 +2813,7 @@ static CKBI_UNUSED int ckbi_walk_next(ckbi_walk *w)
     const ckbi_record *r = &w->record;
     w->known = ckbi_max32(w->known, r->durable);
     if (w->verify || (!w->whole && r->end > w->known)) {
-        status = ckbi_source_verify(&w->source, w->seed, r);
+        status = ckbi_source_verify(&w->source, r);
         if (status == CKB_CORRUPT) {
             status = ckbi_walk_is_durable(w, r->offset, &w->payload_bad);
             if (status == CKB_OK && !w->payload_bad)
@@ -2913,7 +2944,7 @@ static CKBI_UNUSED ckbi_slot *ckbi_index_add(const ckbi_index *index, ckbi_parti
                                              uint32_t serial, uint64_t block, uint32_t chunk)
 {
     uint16_t *reach = &partition->reach[ckbi_index_home(index, hash)];
-    uint32_t reach_max = (uint32_t)ckbi_min(index->buckets - 1, UINT16_MAX);
+    uint32_t reach_max = ckbi_min32(index->buckets - 1, UINT16_MAX);
     if (partition->used >= index->limit)
         return NULL;
     for (uint32_t n = 0; n <= reach_max; n++) {
@@ -2981,11 +3012,42 @@ CKB_DEF int ckb_probe(const void *bytes, ckb_probe_info *info)
     return CKB_OK;
 }
 
-/* A failed write or sync is final for this mount: nothing is retried and trusted. */
-static CKBI_UNUSED int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
+/* Reads the header of a segment. CKB_NOTFOUND: there is none; CKB_CORRUPT: a damaged one; CKB_VERSION. */
+static CKBI_UNUSED int ckbi_header_read(ckbi_source *source, uint32_t segment, ckb_probe_info *info)
 {
+    const uint8_t *h;
+    ckbi_fill(info, 0, sizeof(*info));
+    ckbi_source_open(source, segment, 0);
+    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
+    if (status != CKB_OK)
+        return status == CKB_CORRUPT ? CKB_NOTFOUND : status;
+    status = ckb_probe(h, info);
+    return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
+}
+
+static CKBI_UNUSED bool ckbi_header_is_ours(const ckb_volume *v, const ckb_probe_info *info)
+{
+    return ckbi_compare(info->volume_id, v->header.volume_id, sizeof(info->volume_id)) == 0;
+}
+
+/* Reads a record of a segment into v->walk.record; v->walk.source stands at it. For whoever has the long lock, or
+ * the mount. */
+static CKBI_UNUSED int ckbi_read_record(ckb_volume *v, uint32_t segment, uint64_t epoch, uint32_t at)
+{
+    ckbi_source_open(&v->walk.source, segment, epoch);
+    return ckbi_source_record(&v->walk.source, at, &v->walk.record);
+}
+
+/* A failed write or sync is final for this mount: nothing is retried and trusted. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_fail(ckb_volume *v, int status, uint32_t segment, uint32_t at)
+{
+    ckb_fault *fault = &v->last_fault;
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_fault_set(&v->last_fault, status, CKB_TOPIC_MEDIUM, segment, at, 0, 0);
+    ckbi_fill(fault, 0, sizeof(*fault));
+    fault->status = status;
+    fault->topic = CKB_TOPIC_MEDIUM;
+    fault->segment = segment;
+    fault->offset = ckbi_bytes(at);
     CKB_MUTEX_UNLOCK(&v->lock);
     CKBI_STORE(&v->failed, 1);
     return CKB_IO; /* whatever the medium said: no other status may promise that nothing changed */
@@ -3002,7 +3064,8 @@ static CKBI_UNUSED void ckbi_damage(ckb_volume *v, int topic, uint32_t segment, 
 }
 
 /* The mount cut off what was never made durable. */
-static CKBI_UNUSED void ckbi_tail_dropped(ckb_volume *v, uint32_t segment, uint32_t at, uint32_t units)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_tail_dropped(ckb_volume *v, uint32_t segment, uint32_t at,
+                                                        uint32_t units)
 {
     v->dropped_bytes += ckbi_bytes(units);
     v->dropped_tails++;
@@ -3053,11 +3116,7 @@ static CKBI_UNUSED uint32_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_
     uint32_t state = ckbi_seed(seed, offset, CKBI_SEED_PAYLOAD);
     ckbi_put32(b + 12, ckbi_crc_update(state, b + CKBI_RECORD_COMMON, payload));
     ckbi_record_seal(b, seed, offset);
-    uint8_t *end = b + used;
-    ckbi_fill(end, 0, batch - used);
-    ckbi_record_begin(end, CKBI_RECORD_END, 0, CKBI_RECORD_COMMON, batch - used - CKBI_RECORD_COMMON, durable,
-                      0);
-    ckbi_record_seal(end, seed, offset + used / CKBI_UNIT);
+    ckbi_end_frame(b + used, batch - used, 0, durable, seed, offset + used / CKBI_UNIT);
     return batch;
 }
 
@@ -3077,11 +3136,11 @@ static CKBI_UNUSED uint32_t ckbi_journal_facts(const ckb_geometry *g, uint32_t s
            ckbi_facts_room((size_t)(room % whole) * CKBI_UNIT);
 }
 
-/* Facts of the largest snapshot there can be. */
-static CKBI_UNUSED uint64_t ckbi_snapshot_facts(const ckb_volume *v)
+/* Facts of the largest snapshot there can be: less than the bytes of memory that hold what they are about. */
+static CKBI_UNUSED size_t ckbi_snapshot_facts(const ckb_volume *v)
 {
-    return CKBI_SNAPSHOT_FACTS + (uint64_t)v->header.segment_count + v->config.max_containers +
-           2 * (uint64_t)v->config.max_logs;
+    return CKBI_SNAPSHOT_FACTS + (size_t)v->header.segment_count + v->config.max_containers +
+           2 * (size_t)v->config.max_logs;
 }
 
 /* The snapshot's fact about a segment. False: none is needed. */
@@ -3106,7 +3165,7 @@ static CKBI_UNUSED uint64_t ckbi_container_word(uint32_t state, uint32_t flags)
 }
 
 /* The snapshot's facts about a log, two of them. False: there is no log. */
-static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, uint64_t number, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, size_t number, ckbi_fact *fact)
 {
     const ckbi_log_slot *slot = &v->logs[number / 2];
     fact->kind = number % 2 == 0 ? CKBI_FACT_LOG : CKBI_FACT_LOG_FIRST;
@@ -3116,7 +3175,7 @@ static CKBI_UNUSED bool ckbi_snapshot_log(const ckb_volume *v, uint64_t number, 
     return slot->serial != 0;
 }
 
-static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, uint64_t number, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, size_t number, ckbi_fact *fact)
 {
     const ckbi_container *c = &v->containers[number];
     fact->kind = CKBI_FACT_CONTAINER;
@@ -3128,11 +3187,11 @@ static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, uint64_t nu
 
 /* The snapshot's fact with this number: the counters, then segments, containers, logs, what is clean, the
  * end mark. False: there is none with this number. */
-static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, uint64_t number, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, size_t number, ckbi_fact *fact)
 {
-    uint64_t containers = (uint64_t)v->header.segment_count + 1;
-    uint64_t logs = containers + v->config.max_containers;
-    uint64_t rest = logs + 2 * (uint64_t)v->config.max_logs;
+    size_t containers = (size_t)v->header.segment_count + 1;
+    size_t logs = containers + v->config.max_containers;
+    size_t rest = logs + 2 * (size_t)v->config.max_logs;
     ckbi_fill(fact, 0, sizeof(*fact));
     if (number == 0) {
         fact->kind = CKBI_FACT_COUNTERS;
@@ -3152,9 +3211,9 @@ static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, uint64_t number, ckbi_
 }
 
 /* The next fact of the snapshot from `*cursor` on. False: that was all. */
-static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi_fact *fact)
+static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, size_t *cursor, ckbi_fact *fact)
 {
-    uint64_t end = ckbi_snapshot_facts(v) - 1;
+    size_t end = ckbi_snapshot_facts(v) - 1;
     while (*cursor <= end)
         if (ckbi_snapshot_fact(v, (*cursor)++, fact))
             return true;
@@ -3166,19 +3225,12 @@ static CKBI_UNUSED bool ckbi_snapshot_next(ckb_volume *v, uint64_t *cursor, ckbi
  * lock is held. */
 static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
 {
-    ckbi_source *source = &v->walk.source; /* the long lock, or the mount, has it */
-    const uint8_t *h;
     ckb_probe_info *info = &v->probed[2];
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
-    if (status != CKB_OK)
-        return false; /* it does not exist, or cannot be read: free is all that is known */
-    if (ckb_probe(h, info) != CKB_OK || ckbi_compare(info->volume_id, v->header.volume_id, 16) != 0 ||
-        info->segment != segment || info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
+    /* Where it does not exist, or cannot be read, free is all that is known. */
+    if (ckbi_header_read(&v->walk.source, segment, info) != CKB_OK || !ckbi_header_is_ours(v, info) ||
+        info->epoch < v->mount_epoch || info->epoch <= v->segments[segment].epoch)
         return false;
-    status = ckbi_source_record(source, ckbi_segment_seed(v, segment, info->epoch),
-                                ckbi_data_start(&v->medium.geometry), &v->walk.record);
+    int status = ckbi_read_record(v, segment, info->epoch, ckbi_data_start(&v->medium.geometry));
     if (status == CKB_OK && info->epoch >= v->next_epoch)
         v->next_epoch = info->epoch + 1;
     return status == CKB_OK;
@@ -3269,13 +3321,15 @@ static CKBI_UNUSED int ckbi_journal_begin(ckb_volume *v, ckbi_journal *j, uint32
 /* Says behind the facts of a journal segment, all of which are durable, where the journal goes on. */
 static CKBI_UNUSED int ckbi_next_write(ckb_volume *v, const ckbi_journal *j, uint64_t epoch)
 {
+    uint8_t *b = v->io_buffer;
     uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    uint32_t offset = ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1);
-    ckbi_fill(v->io_buffer, 0, bytes);
-    ckbi_record_begin(v->io_buffer, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
-    ckbi_put64(v->io_buffer + CKBI_RECORD_COMMON, epoch);
-    ckbi_record_seal(v->io_buffer, j->seed, offset);
-    int status = ckbi_medium_write(v, j->segment, offset, v->io_buffer, bytes);
+    /* That of the same side stands where the facts of a side of several segments end. */
+    uint32_t at = ckbi_journal_limit(&v->medium.geometry, epoch == j->epoch ? 2 : 1);
+    ckbi_fill(b, 0, bytes);
+    ckbi_record_begin(b, CKBI_RECORD_NEXT, 0, CKBI_RECORD_NEXT_BYTES, 0, j->end, 0);
+    ckbi_put64(b + CKBI_RECORD_COMMON, epoch);
+    ckbi_record_seal(b, j->seed, at);
+    int status = ckbi_medium_write(v, j->segment, at, b, bytes);
     return status == CKB_OK ? ckbi_medium_sync(v, j->segment) : status;
 }
 
@@ -3306,7 +3360,7 @@ static CKBI_UNUSED uint32_t ckbi_journal_left(const ckb_volume *v, const ckbi_jo
 
 static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
 {
-    uint64_t cursor = 0;
+    size_t cursor = 0;
     ckbi_fact *fact = &v->facts[CKBI_FACTS_MAX];
     bool more = ckbi_snapshot_next(v, &cursor, fact);
     while (more) {
@@ -3339,13 +3393,13 @@ static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
 static CKBI_UNUSED int ckbi_journal_probe(ckb_volume *v, ckbi_walk *w)
 {
     const ckb_geometry *g = &v->medium.geometry;
-    uint64_t facts = ckbi_snapshot_facts(v);
-    uint64_t bytes = facts * CKBI_FACT_BYTES +
+    size_t facts = ckbi_snapshot_facts(v);
+    uint64_t bytes = (uint64_t)facts * CKBI_FACT_BYTES +
                      (facts / ckbi_facts_room(v->io_bytes) + 1) * (2 * CKBI_RECORD_COMMON + g->write_unit);
     uint32_t stop = (uint32_t)ckbi_min(w->at + 2 * bytes / CKBI_UNIT, ckbi_segment_units(g));
     int status = CKB_CORRUPT;
     for (; status == CKB_CORRUPT && w->at < stop; w->at += ckbi_write_units(g))
-        status = ckbi_source_record(&w->source, w->seed, w->at, &w->record);
+        status = ckbi_source_record(&w->source, w->at, &w->record);
     return status;
 }
 
@@ -3357,7 +3411,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_skip_epochs(ckb_volume *v)
     ckbi_walk *w = &v->walk;
     uint32_t segment = (v->journal.segment ^ 1u) & 1u;
     while (segment < 2 * v->header.journal_span) {
-        ckbi_walk_open(w, v, v->io_buffer, v->io_bytes, segment, v->next_epoch);
+        ckbi_walk_open(w, segment, v->next_epoch);
         int status = ckbi_journal_probe(v, w);
         if (status == CKB_OK) {
             v->next_epoch++;
@@ -3440,13 +3494,38 @@ static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
     return status;
 }
 
+static CKBI_UNUSED void ckbi_fact_set(ckb_volume *v, uint32_t n, uint32_t kind, uint32_t a, uint64_t b,
+                                      uint64_t c)
+{
+    v->facts[n].kind = kind;
+    v->facts[n].a = a;
+    v->facts[n].b = b;
+    v->facts[n].c = c;
+}
+
+/* Appends a single fact. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_say(ckb_volume *v, uint32_t kind, uint32_t a, uint64_t b,
+                                                      uint64_t c)
+{
+    ckbi_fact_set(v, 0, kind, a, b, c);
+    return ckbi_journal_append(v, 1);
+}
+
 /* ---------------------------------------------------------------------------------------------- >>segment
  * Segments come from the free list through the pool to a writer, and return when nothing in them counts. */
 
-static CKBI_UNUSED ckbi_fact ckbi_segment_fact(uint32_t segment, uint64_t epoch, uint64_t extent)
+/* One of several facts: a segment is free. */
+static CKBI_UNUSED void ckbi_fact_set_free(ckb_volume *v, uint32_t n, uint32_t segment)
 {
-    ckbi_fact fact = {CKBI_FACT_SEGMENT, segment, epoch, extent};
-    return fact;
+    ckbi_fact_set(v, n, CKBI_FACT_SEGMENT, segment, 0, 0);
+}
+
+/* Says of a segment how far it is known: nothing is, or what `kind` of extent it has. */
+static CKBI_UNUSED int ckbi_segment_say(ckb_volume *v, uint32_t segment, uint32_t kind, uint32_t end,
+                                        uint32_t summary)
+{
+    return ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, v->segments[segment].epoch,
+                            ckbi_extent(kind, end, summary));
 }
 
 /* The next free segment in turn, so that wear spreads; CKB_NO_SEGMENT when there is none. */
@@ -3466,8 +3545,7 @@ static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
 
 static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
 {
-    v->facts[0] = ckbi_segment_fact(segment, CKBI_EPOCH_RETIRED, 0);
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, CKBI_EPOCH_RETIRED, 0);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -3486,8 +3564,7 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
     v->free_count--;
     CKB_MUTEX_UNLOCK(&v->lock);
     ckbi_segment_set_lost(v, segment, 0, epoch);
-    v->facts[0] = ckbi_segment_fact(segment, epoch, 0);
-    return ckbi_journal_append(v, 1);
+    return ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, epoch, 0);
 }
 
 /* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
@@ -3513,7 +3590,7 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         uint64_t epoch = v->next_epoch++;
         status = ckbi_segment_begin(v, segment, epoch);
-        if (status == CKB_NOSPACE && ++v->refused < ckbi_min(CKBI_REFUSED_MAX, v->free_count))
+        if (status == CKB_NOSPACE && ++v->refused < ckbi_min32(CKBI_REFUSED_MAX, v->free_count))
             continue; /* another one may have its space already */
         if (status == CKB_CORRUPT) {
             status = ckbi_segment_retire(v, segment);
@@ -3522,7 +3599,7 @@ static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
         }
         if (status == CKB_OK)
             status = ckbi_medium_sync(v, segment);
-        v->facts[0] = ckbi_segment_fact(segment, epoch, 0);
+        ckbi_fact_set(v, 0, CKBI_FACT_SEGMENT, segment, epoch, 0);
         if (status == CKB_OK)
             status = ckbi_journal_append(v, 1);
         if (status != CKB_OK)
@@ -3564,7 +3641,6 @@ static CKBI_UNUSED bool ckbi_segment_is_settled(const ckbi_segment *s)
 /* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
 static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
 {
-    ckbi_fact *facts = v->facts;
     uint32_t count = 0;
     *freed = 0;
     int status = ckbi_writable(v);
@@ -3581,7 +3657,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
             continue;
         uint32_t died_at = CKBI_LOAD(&s->died_at);
         if (died_at != 0 && ckbi_writers_are_past(v, died_at))
-            facts[count++] = ckbi_segment_fact(i, 0, 0);
+            ckbi_fact_set_free(v, count++, i);
     }
     CKB_MUTEX_UNLOCK(&v->lock);
     if (count == 0)
@@ -3591,7 +3667,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = 0; i < count; i++)
-        ckbi_segment_set_free(v, facts[i].a);
+        ckbi_segment_set_free(v, v->facts[i].a);
     v->sweep_pays = v->let_go > 0;
     CKB_MUTEX_UNLOCK(&v->lock);
     *freed = count;
@@ -3621,8 +3697,7 @@ static CKBI_UNUSED int ckbi_resume(ckb_volume *v, uint32_t segment)
     CKB_MUTEX_LOCK(&v->lock);
     s->extent = CKBI_EXTENT_RESUMED;
     CKB_MUTEX_UNLOCK(&v->lock);
-    v->facts[0] = ckbi_segment_fact(segment, s->epoch, ckbi_extent(CKBI_EXTENT_RESUMED, s->end, s->summary));
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_segment_say(v, segment, CKBI_EXTENT_RESUMED, s->end, s->summary);
     CKB_MUTEX_LOCK(&v->lock);
     if (status == CKB_OK) {
         CKBI_STORE(&s->state, CKBI_SEGMENT_OPEN);
@@ -4015,12 +4090,11 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
 }
 
 /* The epoch in the NEXT record at `offset`, which stays in `r`; 0 when there is none. */
-static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uint32_t offset, ckbi_record *r,
-                                         uint64_t *epoch)
+static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t offset, ckbi_record *r, uint64_t *epoch)
 {
     const uint8_t *at;
     *epoch = 0;
-    int status = ckbi_source_record(source, seed, offset, r);
+    int status = ckbi_source_record(source, offset, r);
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_NEXT))
         return CKB_OK;
     if (status == CKB_OK)
@@ -4032,22 +4106,22 @@ static CKBI_UNUSED int ckbi_journal_next(ckbi_source *source, uint32_t seed, uin
 
 /* Begins a walk over one segment of the journal. One that goes on on the same side, which `*next` tells by
  * its own epoch, is durable to its end; any other epoch is that of the other side, which took over. */
-static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
-                                              const ckbi_journal *j, uint64_t *next)
+static CKBI_UNUSED int ckbi_walk_open_journal(ckbi_walk *w, const ckbi_journal *j, uint64_t *next)
 {
+    const ckb_volume *v = w->source.volume;
     const ckb_geometry *g = &v->medium.geometry;
     int status = CKB_OK;
-    ckbi_walk_open(w, v, buffer, size, j->segment, j->epoch);
+    ckbi_walk_open(w, j->segment, j->epoch);
     w->stop = ckbi_journal_limit(g, v->header.journal_span);
     w->source.ahead = false;
     *next = 0;
     if (v->header.journal_span > 1)
-        status = ckbi_journal_next(&w->source, w->seed, w->stop, &w->record, next);
+        status = ckbi_journal_next(&w->source, w->stop, &w->record, next);
     if (*next == j->epoch) {
         w->stop = w->known = w->record.durable;
         w->whole = true;
     } else if (status == CKB_OK) {
-        status = ckbi_journal_next(&w->source, w->seed, ckbi_seal_at(g), &w->record, next);
+        status = ckbi_journal_next(&w->source, ckbi_seal_at(g), &w->record, next);
     }
     w->source.ahead = true;
     return status;
@@ -4075,7 +4149,7 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
     ckb_volume *v = m->volume;
     ckbi_walk *walk = &v->walk;
     uint32_t segment = v->journal.segment;
-    int status = ckbi_walk_open_journal(walk, v, v->io_buffer, v->io_bytes, &v->journal, next);
+    int status = ckbi_walk_open_journal(walk, &v->journal, next);
     if (status != CKB_OK)
         return ckbi_mount_unread(m, status, segment, 0);
     walk->verify = true; /* facts are taken at their word */
@@ -4088,7 +4162,7 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
         return ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, segment, walk->record.offset, 0, 0);
     if (status != CKB_END)
         return ckbi_mount_unread(m, status, segment, walk->at);
-    v->journal.seed = walk->seed;
+    v->journal.seed = walk->source.seed;
     v->journal.end = walk->stop;
     if (walk->dropped > 0) {
         v->clean = false;
@@ -4144,24 +4218,14 @@ static CKBI_UNUSED int ckbi_mount_geometry(ckbi_mounting *m, const ckb_probe_inf
     return status;
 }
 
-/* Reads the header of a segment. CKB_NOTFOUND: no header; CKB_CORRUPT: a damaged one. */
+/* CKB_NOTFOUND, CKB_CORRUPT: what that means is for the caller to say. */
 static CKBI_UNUSED int ckbi_mount_header(ckbi_mounting *m, uint32_t segment, ckb_probe_info *info)
 {
-    ckb_volume *v = m->volume;
-    ckbi_source *source = &v->walk.source;
-    const uint8_t *h;
-    ckbi_fill(info, 0, sizeof(*info));
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_get(source, 0, CKBI_HEADER_BYTES, &h);
-    if (status == CKB_CORRUPT)
-        return CKB_NOTFOUND;
-    if (status != CKB_OK)
-        return ckbi_mount_unread(m, status, segment, 0);
-    status = ckb_probe(h, info);
-    if (status == CKB_VERSION)
-        return ckbi_mount_version(m, segment, info);
-    return status == CKB_OK && info->segment != segment ? CKB_CORRUPT : status;
+    int status = ckbi_header_read(&m->volume->walk.source, segment, info);
+    if (status == CKB_OK || status == CKB_NOTFOUND || status == CKB_CORRUPT)
+        return status;
+    return status == CKB_VERSION ? ckbi_mount_version(m, segment, info)
+                                 : ckbi_mount_unread(m, status, segment, 0);
 }
 
 /* Goes on to the next segment of the side that is replayed, which must be there. */
@@ -4171,8 +4235,7 @@ static CKBI_UNUSED int ckbi_mount_journal_step(ckbi_mounting *m)
     ckb_probe_info *info = &v->probed[2];
     uint32_t segment = v->journal.segment + 2;
     int status = segment < ckbi_first_segment(v) ? ckbi_mount_header(m, segment, info) : CKB_CORRUPT;
-    bool ours = status == CKB_OK && info->epoch == v->journal.epoch &&
-                ckbi_compare(info->volume_id, v->header.volume_id, 16) == 0;
+    bool ours = status == CKB_OK && info->epoch == v->journal.epoch && ckbi_header_is_ours(v, info);
     if (status == CKB_NOTFOUND || (status == CKB_OK && !ours))
         status = CKB_CORRUPT;
     if (status == CKB_CORRUPT)
@@ -4243,7 +4306,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_find_journal(ckbi_mounting *m)
         return ckbi_mount_error(m, CKB_NOTFOUND, CKB_TOPIC_JOURNAL, newer, 0, 0, 0); /* a format was cut off */
     if (result == CKB_OK)
         ckbi_mount_error(m, CKB_CORRUPT, CKB_TOPIC_JOURNAL, newer, 0, info[newer].epoch, 0);
-    if (status[older] != CKB_OK || ckbi_compare(info[older].volume_id, info[newer].volume_id, 16) != 0)
+    if (status[older] != CKB_OK || !ckbi_header_is_ours(v, &info[older]))
         return CKB_CORRUPT;
     /* A switch was interrupted, unless the older one says that it was completed. */
     v->first_damage = v->last_fault;
@@ -4274,7 +4337,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
         ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, entry->offset, v->next_serial, entry->serial);
         v->unidentified++;
         if (entry->serial != UINT32_MAX)
-            m->next_serial = (uint32_t)ckbi_max(m->next_serial, entry->serial + 1);
+            m->next_serial = ckbi_max32(m->next_serial, entry->serial + 1);
         return CKB_OK;
     }
     if (!c || c->state == CKB_CONTAINER_DELETED)
@@ -4321,19 +4384,19 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
 {
     ckb_volume *v = m->volume;
     const ckbi_segment *s = &v->segments[segment];
-    uint32_t seed = ckbi_segment_seed(v, segment, s->epoch);
     uint32_t at = s->summary;
     ckbi_source *source = &v->walk.source;
     ckbi_record *r = &v->walk.record;
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_source_open(source, segment, s->epoch);
+    source->ahead = true;
     while (at != 0) {
         /* A usual one in one read. */
         source->limit = ckbi_min32(at + CKB_WINDOW_BYTES / CKBI_UNIT, ckbi_segment_units(&v->medium.geometry));
-        int status = ckbi_source_record(source, seed, at, r);
+        int status = ckbi_source_record(source, at, r);
         if (status == CKB_OK && (r->type != CKBI_RECORD_SUMMARY || r->aux >= at))
             status = CKB_CORRUPT;
         if (status == CKB_OK)
-            status = ckbi_source_verify(source, seed, r);
+            status = ckbi_source_verify(source, r);
         for (uint32_t i = 0; status == CKB_OK && i < r->payload_bytes / CKBI_SUMMARY_ENTRY_BYTES; i++) {
             const uint8_t *e;
             uint32_t begin = i * CKBI_SUMMARY_ENTRY_BYTES; /* not always on a unit */
@@ -4362,18 +4425,15 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
     ckb_volume *v = m->volume;
     const ckb_geometry *g = &v->medium.geometry;
     ckbi_segment *s = &v->segments[segment];
-    ckbi_source *source = &v->walk.source;
-    ckbi_record *r = &v->walk.record;
+    const ckbi_record *r = &v->walk.record;
     const uint8_t *at;
     if (ckbi_extent_is_known(s) || !ckbi_has_seal(g))
         return CKB_OK;
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    int status = ckbi_source_record(source, ckbi_segment_seed(v, segment, s->epoch), ckbi_seal_at(g), r);
+    int status = ckbi_read_record(v, segment, s->epoch, ckbi_seal_at(g));
     if (status == CKB_CORRUPT || (status == CKB_OK && r->type != CKBI_RECORD_SEAL))
         return CKB_OK;
     if (status == CKB_OK)
-        status = ckbi_source_get(source, r->offset + CKBI_RECORD_COMMON / CKBI_UNIT, 8, &at);
+        status = ckbi_source_get(&v->walk.source, r->offset + CKBI_RECORD_COMMON / CKBI_UNIT, 8, &at);
     if (status != CKB_OK)
         return ckbi_mount_unread(m, status, segment, ckbi_seal_at(g));
     if (ckbi_extent_valid(g, CKBI_EXTENT_FULL, r->aux, ckbi_get32(at))) {
@@ -4384,11 +4444,11 @@ static CKBI_UNUSED int ckbi_mount_extent(ckbi_mounting *m, uint32_t segment)
     return CKB_OK;
 }
 
-static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, ckb_volume *v, uint8_t *buffer, size_t size,
-                                               uint32_t segment)
+static CKBI_UNUSED void ckbi_walk_open_segment(ckbi_walk *w, uint32_t segment)
 {
+    const ckb_volume *v = w->source.volume;
     const ckbi_segment *s = &v->segments[segment];
-    ckbi_walk_open(w, v, buffer, size, segment, s->epoch);
+    ckbi_walk_open(w, segment, s->epoch);
     switch (s->extent) {
     case CKBI_EXTENT_FULL:
     case CKBI_EXTENT_PARKED:
@@ -4413,7 +4473,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
     ckbi_walk *walk = &v->walk;
     ckbi_slot slot;
     bool empty = true;
-    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_walk_open_segment(walk, segment);
     v->mount_scanned++;
     for (;;) {
         int status = ckbi_walk_next(walk);
@@ -4464,35 +4524,42 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
 
 /* ---- logs: first whose each segment is, then each log from its newest segment to its oldest */
 
-/* Reads the START of a segment into v->start. False: it is not a log's, or `*status` is an error. */
-static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int *status)
+static CKBI_UNUSED bool ckbi_is_log_start(const ckbi_record *r)
 {
-    ckb_volume *v = m->volume;
-    ckbi_source *source = &v->walk.source;
-    ckbi_record *r = &v->walk.record;
-    ckbi_start *start = &v->start;
-    uint32_t at = ckbi_data_start(&v->medium.geometry);
-    const uint8_t *h = NULL;
-    ckbi_source_open(source, v, v->io_buffer, v->io_bytes, segment);
-    source->ahead = false;
-    *status = ckbi_source_record(source, ckbi_segment_seed(v, segment, v->segments[segment].epoch), at, r);
-    bool begins = *status == CKB_OK && r->type == CKBI_RECORD_START;
-    bool log = begins && r->aux == CKBI_STREAM_LOG && r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
-    v->segments[segment].compacted = begins && r->aux == CKBI_STREAM_COMPACTED;
-    if (log)
-        *status = ckbi_source_get(source, at, r->header_bytes, &h);
-    if (*status == CKB_CORRUPT)
-        *status = CKB_OK; /* the walk over its records tells what that means */
-    if (*status != CKB_OK)
-        ckbi_mount_unread(m, *status, segment, at);
-    if (!log || *status != CKB_OK)
-        return false;
+    return r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_LOG &&
+           r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
+}
+
+static CKBI_UNUSED void ckbi_start_decode(const uint8_t *h, ckbi_start *start)
+{
     start->serial = (uint32_t)ckbi_min(ckbi_get64(h + 24), CKBI_LOG_UNKNOWN);
     start->place = ckbi_get64(h + 32);
     start->segment = ckbi_get32(h + 40);
     start->end = ckbi_get32(h + 44);
     start->epoch = ckbi_get64(h + 48);
     start->first = ckbi_get64(h + 56);
+}
+
+/* Reads the START of a segment into v->start. False: it is not a log's, or `*status` is an error. */
+static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int *status)
+{
+    ckb_volume *v = m->volume;
+    const ckbi_record *r = &v->walk.record;
+    uint32_t at = ckbi_data_start(&v->medium.geometry);
+    const uint8_t *h = NULL;
+    *status = ckbi_read_record(v, segment, v->segments[segment].epoch, at);
+    bool log = *status == CKB_OK && ckbi_is_log_start(r);
+    v->segments[segment].compacted =
+        *status == CKB_OK && r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_COMPACTED;
+    if (log)
+        *status = ckbi_source_get(&v->walk.source, at, CKBI_RECORD_LOG_START_BYTES, &h);
+    if (*status == CKB_CORRUPT)
+        *status = CKB_OK; /* the walk over its records tells what that means */
+    if (*status != CKB_OK)
+        ckbi_mount_unread(m, *status, segment, at);
+    if (!log || *status != CKB_OK)
+        return false;
+    ckbi_start_decode(h, &v->start);
     return true;
 }
 
@@ -4517,7 +4584,7 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
         s->log = CKBI_LOG_UNKNOWN;
         s->live = 1;
         if (start->serial != CKBI_LOG_UNKNOWN)
-            m->next_serial = (uint32_t)ckbi_max(m->next_serial, start->serial + 1);
+            m->next_serial = ckbi_max32(m->next_serial, start->serial + 1);
     } else if (s->state == CKBI_SEGMENT_PARKED) {
         s->state = CKBI_SEGMENT_FULL; /* void, and nothing that a writer of chunks may continue */
         s->extent = CKBI_EXTENT_FULL;
@@ -4525,8 +4592,8 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
     return CKB_OK;
 }
 
-static CKBI_UNUSED void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint32_t at,
-                                          uint64_t index, uint64_t expected, uint64_t found)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_entry_damage(ckb_volume *v, int topic, uint32_t segment, uint32_t at,
+                                                        uint64_t index, uint64_t expected, uint64_t found)
 {
     ckbi_damage(v, topic, segment, at, expected, found);
     CKB_MUTEX_LOCK(&v->lock);
@@ -4564,7 +4631,7 @@ static CKBI_UNUSED int ckbi_mount_entries(ckbi_mounting *m, uint32_t segment, ck
     const ckbi_record *r = &walk->record;
     int status;
     scan->expected = s->first;
-    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_walk_open_segment(walk, segment);
     walk->whole = walk->whole || scan->whole;
     s->summary = 0;
     while ((status = ckbi_walk_next(walk)) != CKB_END) {
@@ -4611,14 +4678,12 @@ static CKBI_UNUSED int ckbi_mount_last_index(ckbi_mounting *m, uint32_t segment,
 {
     ckb_volume *v = m->volume;
     const ckbi_segment *s = &v->segments[segment];
-    ckbi_record *r = &v->walk.record;
+    const ckbi_record *r = &v->walk.record;
     uint32_t at = s->summary;
     *index = s->first - 1;
     if (at == 0)
         return CKB_OK;
-    ckbi_source_open(&v->walk.source, v, v->io_buffer, v->io_bytes, segment);
-    v->walk.source.ahead = false;
-    int status = ckbi_source_record(&v->walk.source, ckbi_segment_seed(v, segment, s->epoch), at, r);
+    int status = ckbi_read_record(v, segment, s->epoch, at);
     if (status == CKB_OK && (r->type != CKBI_RECORD_ENTRY || r->block < s->first))
         status = CKB_CORRUPT;
     if (status == CKB_CORRUPT)
@@ -4816,7 +4881,7 @@ static CKBI_UNUSED int ckbi_mount_headless(ckbi_mounting *m, uint32_t segment)
     ckbi_segment *s = &v->segments[segment];
     ckbi_walk *walk = &v->walk;
     int status = CKB_OK;
-    ckbi_walk_open_segment(walk, v, v->io_buffer, v->io_bytes, segment);
+    ckbi_walk_open_segment(walk, segment);
     walk->whole = true;
     while (s->first == 0 && (status == CKB_OK || status == CKB_CORRUPT)) {
         status = ckbi_walk_next(walk);
@@ -4890,8 +4955,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     ckb_probe_info *info = &v->probed[2];
     int status = ckbi_mount_header(m, segment, info);
     if (status == CKB_NOTFOUND || status == CKB_CORRUPT ||
-        (status == CKB_OK &&
-         (info->epoch != s->epoch || ckbi_compare(info->volume_id, v->header.volume_id, 16) != 0))) {
+        (status == CKB_OK && (info->epoch != s->epoch || !ckbi_header_is_ours(v, info)))) {
         ckbi_segment_set_lost(v, segment, s->epoch, info->epoch);
         return CKB_OK;
     }
@@ -4937,7 +5001,7 @@ static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
 static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
-    v->next_serial = (uint32_t)ckbi_max(v->next_serial, m->next_serial);
+    v->next_serial = ckbi_max32(v->next_serial, m->next_serial);
     v->mount_serial = v->next_serial;
     v->journal_switch = true;
     v->unsettled = !v->clean;
@@ -5009,8 +5073,7 @@ struct ckb_writer {
     uint32_t leaving;                  /* of those, members of the last group that have not left yet */
     uint32_t clean_clock;              /* supersede clock at the last commit's cut */
 
-    ckbi_dirty dirty[CKBI_DIRTY_MAX];
-    uint32_t dirty_count;
+    uint32_t dirty_count; /* of `dirty` */
 
     uint8_t *summary; /* encoded entries since the last summary record */
     uint32_t summary_count, summary_max, summary_last;
@@ -5021,6 +5084,8 @@ struct ckb_writer {
     uint64_t cached_id; /* the container of the last append */
     ckbi_container *cached;
     uint32_t cached_serial;
+
+    ckbi_dirty dirty[CKBI_DIRTY_MAX];
 };
 
 #endif /* CKB_READ_ONLY */
@@ -5044,6 +5109,18 @@ struct ckb_log {
 };
 
 #ifndef CKB_READ_ONLY
+/* Is this a log's appender? In a build without chunks there are no others. */
+static CKBI_UNUSED bool ckbi_writer_is_log(const ckb_writer *w)
+{
+    return CKBI_HAS_LOG && (!CKBI_HAS_CHUNKS || w->log);
+}
+
+/* Does it keep summaries? */
+static CKBI_UNUSED bool ckbi_writer_sums_up(const ckb_writer *w)
+{
+    return CKBI_HAS_CHUNKS && w->summary_max > 0;
+}
+
 /* Bytes of a buffer that a summary of so many entries needs, the end of its batch included. */
 static CKBI_UNUSED size_t ckbi_summary_room(uint32_t entries)
 {
@@ -5053,8 +5130,9 @@ static CKBI_UNUSED size_t ckbi_summary_room(uint32_t entries)
 static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_writer_config *config,
                                              ckb_writer_config *out)
 {
-    ckb_writer_config zero = {0, 0};
-    *out = config ? *config : zero;
+    ckbi_fill(out, 0, sizeof(*out));
+    if (config)
+        *out = *config;
     uint64_t least = ckbi_align_up(ckbi_max_table_bytes(g) + 256, g->write_unit) + g->write_unit;
     if (out->buffer_bytes == 0)
         out->buffer_bytes =
@@ -5064,7 +5142,7 @@ static CKBI_UNUSED void ckbi_writer_defaults(const ckb_geometry *g, const ckb_wr
                                        g->segment_bytes / 8 / CKBI_SUMMARY_ENTRY_BYTES);
     if (out->summary_entries == 0)
         out->summary_entries = 512;
-    out->summary_entries = ckbi_has_seal(g) ? (uint32_t)ckbi_min(out->summary_entries, most) : 0;
+    out->summary_entries = ckbi_has_seal(g) ? ckbi_min32(out->summary_entries, most) : 0;
 }
 
 static CKBI_UNUSED uint32_t ckbi_payload_max(const ckb_geometry *g)
@@ -5090,8 +5168,8 @@ static CKBI_UNUSED ckb_writer *ckbi_writer_layout(const ckb_geometry *g, const c
                                                   ckbi_arena *arena)
 {
     ckb_writer *w = (ckb_writer *)ckbi_arena_take(arena, sizeof(ckb_writer), 64);
-    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
-    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_buffer_align(g));
+    uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, ckbi_buffer_align(g));
     uint8_t *summary =
         (uint8_t *)ckbi_arena_take(arena, (size_t)c->summary_entries * CKBI_SUMMARY_ENTRY_BYTES, 8);
     if (!w || !first || !second || !summary)
@@ -5131,14 +5209,10 @@ static CKBI_UNUSED uint32_t ckbi_writer_at(const ckb_writer *w)
 static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
 {
     uint32_t unit = w->volume->medium.geometry.write_unit;
-    uint32_t offset = ckbi_writer_at(w);
     size_t whole = (size_t)ckbi_align_up(w->fill + CKBI_RECORD_COMMON, unit);
     CKB_ASSERT(whole <= w->buffer_bytes);
-    uint8_t *at = w->buffer[w->active] + w->fill;
-    ckbi_fill(at, 0, whole - w->fill);
-    ckbi_record_begin(at, CKBI_RECORD_END, flags, CKBI_RECORD_COMMON,
-                      (uint32_t)(whole - w->fill - CKBI_RECORD_COMMON), w->durable, 0);
-    ckbi_record_seal(at, w->seed, offset);
+    ckbi_end_frame(w->buffer[w->active] + w->fill, (uint32_t)(whole - w->fill), flags, w->durable, w->seed,
+                   ckbi_writer_at(w));
     w->fill = whole;
 }
 
@@ -5263,7 +5337,8 @@ static CKBI_UNUSED int ckbi_writer_write_units(ckb_writer *w)
 static CKBI_UNUSED int ckbi_payload_copy(ckb_writer *w, const uint8_t *data, size_t length)
 {
     while (length > 0) {
-        size_t step = (size_t)ckbi_min(length, w->buffer_bytes - w->fill);
+        size_t room = w->buffer_bytes - w->fill;
+        size_t step = length < room ? length : room;
         ckbi_copy(w->buffer[w->active] + w->fill, data, step);
         w->fill += step;
         data += step;
@@ -5311,13 +5386,12 @@ static CKBI_UNUSED int ckbi_payload_pass(ckb_writer *w, const uint8_t *data, siz
 
 static CKBI_UNUSED int ckbi_seal_write(ckb_volume *v, const ckbi_dirty *d, uint8_t *unit_buffer)
 {
-    uint32_t bytes = ckbi_last_bytes(&v->medium.geometry);
-    uint32_t offset = ckbi_seal_at(&v->medium.geometry);
+    uint32_t at = ckbi_seal_at(&v->medium.geometry), bytes = ckbi_last_bytes(&v->medium.geometry);
     ckbi_fill(unit_buffer, 0, bytes);
     ckbi_record_begin(unit_buffer, CKBI_RECORD_SEAL, 0, CKBI_RECORD_SEAL_BYTES, 0, d->end, d->end);
-    ckbi_put32(unit_buffer + CKBI_RECORD_COMMON, d->summary);
-    ckbi_record_seal(unit_buffer, d->seed, offset);
-    return ckbi_medium_write(v, d->segment, offset, unit_buffer, bytes);
+    ckbi_put64(unit_buffer + CKBI_RECORD_COMMON, d->summary);
+    ckbi_record_seal(unit_buffer, d->seed, at);
+    return ckbi_medium_write(v, d->segment, at, unit_buffer, bytes);
 }
 
 /* Syncs the oldest full segment, unless another sync covered it, and marks it with its SEAL: whoever
@@ -5435,7 +5509,7 @@ static CKBI_UNUSED uint32_t ckbi_log_segment(const ckb_log *log, uint32_t n)
 }
 
 /* Index of the next entry. The log's lock is held. */
-static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
+static CKBI_UNUSED CKBI_ONE_COPY uint64_t ckbi_log_next_index(const ckb_log *log)
 {
     return log->base + log->writer.appended + 1;
 }
@@ -5532,12 +5606,13 @@ static CKBI_UNUSED void ckbi_log_link(ckb_log *log, uint32_t segment)
         log->closed -= s->end;
     } else {
         const ckbi_segment *before = slot->newest != CKB_NO_SEGMENT ? &v->segments[slot->newest] : NULL;
-        ckbi_start start = {++slot->place, before ? before->epoch : 0, ckbi_log_next_index(log), slot->serial,
-                            slot->newest,  before ? before->end : 0};
-        log->start = start;
-        s->log = slot->serial;
-        s->first = start.first;
-        s->previous = slot->newest;
+        ckbi_start *start = &log->start;
+        start->place = ++slot->place;
+        start->epoch = before ? before->epoch : 0;
+        start->end = before ? before->end : 0;
+        start->segment = s->previous = slot->newest;
+        start->first = s->first = ckbi_log_next_index(log);
+        start->serial = s->log = slot->serial;
         slot->newest = segment;
         uint32_t at = log->head + log->count++;
         log->segments[at < log->capacity ? at : at - log->capacity] = segment;
@@ -5565,7 +5640,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     s->records += w->records;
     CKBI_ADD(&s->deletes, w->deletes);
     s->compacted = w->compacts;
-    if (CKBI_HAS_LOG && w->log)
+    if (ckbi_writer_is_log(w))
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
     v->parked_count += state == CKBI_SEGMENT_PARKED && s->log == 0;
@@ -5573,7 +5648,7 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
-    if (CKBI_HAS_LOG && w->log)
+    if (ckbi_writer_is_log(w))
         w->log->closed += w->base;
     w->segment = CKB_NO_SEGMENT;
     w->live = w->records = w->deletes = 0;
@@ -5626,7 +5701,7 @@ static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segmen
     w->live = w->records = w->deletes = 0;
     CKBI_STORE(&s->owner, w->number + 1);
     if (!resumed)
-        ckbi_put_start(w, CKBI_HAS_LOG && w->log ? &w->log->start : NULL);
+        ckbi_put_start(w, ckbi_writer_is_log(w) ? &w->log->start : NULL);
 }
 
 /* Free segments that an append leaves alone: the reserve; a delete all but one of it, for compaction. */
@@ -5643,14 +5718,14 @@ static CKBI_UNUSED int ckbi_writer_take_segment(ckb_writer *w, uint32_t total, b
                                                 uint32_t *segment)
 {
     ckb_volume *v = w->volume;
-    uint32_t room = total + ckbi_tail_room(&v->medium.geometry, w->summary_max > 0);
-    return CKBI_HAS_LOG && w->log
+    uint32_t room = total + ckbi_tail_room(&v->medium.geometry, ckbi_writer_sums_up(w));
+    return ckbi_writer_is_log(w)
                ? ckbi_log_take_segment(w->log, room, segment)
                : ckbi_segment_take(v, room, ckbi_writer_keeps(w, may_use_reserve), !w->compacts, segment);
 }
 
 /* Moves to another segment. On CKB_NOSPACE nothing has changed. */
-static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_use_reserve)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
     ckb_volume *v = w->volume;
     uint32_t segment = CKB_NO_SEGMENT;
@@ -5661,7 +5736,7 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT)
         status = ckbi_writer_finish_segment(w);
-    if (status == CKB_OK && CKBI_HAS_LOG && w->log) {
+    if (status == CKB_OK && ckbi_writer_is_log(w)) {
         CKB_MUTEX_UNLOCK(&w->lock);
         ckbi_log_link(w->log, segment);
         CKB_MUTEX_LOCK(&w->lock);
@@ -5678,11 +5753,11 @@ static CKBI_UNUSED int ckbi_writer_roll(ckb_writer *w, uint32_t total, bool may_
 static CKBI_UNUSED size_t ckbi_writer_need(const ckb_writer *w, uint32_t total, bool large)
 {
     const ckb_geometry *g = &w->volume->medium.geometry;
-    if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max)
+    if (ckbi_writer_sums_up(w) && w->summary_count == w->summary_max)
         return ckbi_summary_room(w->summary_count);
     if (large)
-        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES + (w->log ? 0 : ckbi_max_table_bytes(g)) +
-               g->write_unit;
+        return CKBI_RECORD_COMMON + CKBI_RECORD_CHUNK_BYTES +
+               (ckbi_writer_is_log(w) ? 0 : ckbi_max_table_bytes(g)) + g->write_unit;
     return CKBI_RECORD_COMMON + (size_t)total * CKBI_UNIT;
 }
 
@@ -5692,9 +5767,9 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, true);
     int status = w->error;
-    bool empty = CKBI_HAS_LOG && w->log ? !w->log->batch && ckbi_log_is_empty(w->log)
-                                        : w->segment != CKB_NO_SEGMENT &&
-                                              w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
+    bool empty = ckbi_writer_is_log(w) ? !w->log->batch && ckbi_log_is_empty(w->log)
+                                       : w->segment != CKB_NO_SEGMENT &&
+                                             w->live + CKBI_LOAD(&w->volume->segments[w->segment].live) == 0;
     if (status == CKB_OK && w->segment != CKB_NO_SEGMENT && empty)
         status = ckbi_writer_finish_segment(w);
     ckbi_writer_end_turn(w);
@@ -5706,7 +5781,7 @@ static CKBI_UNUSED int ckbi_writer_let_go(ckb_writer *w)
 static CKBI_UNUSED bool ckbi_writer_must_roll(const ckb_writer *w, uint32_t total, bool may_use_reserve)
 {
     uint32_t end = ckbi_writer_at(w) + total + w->promised;
-    if (CKBI_HAS_CHUNKS && w->summary_max > 0)
+    if (ckbi_writer_sums_up(w))
         end += ckbi_units(CKBI_RECORD_COMMON + CKBI_UNIT + (w->summary_count + 1) * CKBI_SUMMARY_ENTRY_BYTES);
     return w->segment == CKB_NO_SEGMENT || end > w->room_end || (w->reserve && !may_use_reserve);
 }
@@ -5716,7 +5791,7 @@ static CKBI_UNUSED bool ckbi_writer_has_room(const ckb_writer *w, uint32_t total
 {
     return !ckbi_writer_must_roll(w, total, may_use_reserve) && !w->exclusive && w->error == CKB_OK &&
            w->fill + CKBI_RECORD_COMMON + (size_t)total * CKBI_UNIT <= w->buffer_bytes &&
-           (w->summary_max == 0 || w->summary_count < w->summary_max) && ckbi_writable(w->volume) == CKB_OK;
+           (!ckbi_writer_sums_up(w) || w->summary_count < w->summary_max) && ckbi_writable(w->volume) == CKB_OK;
 }
 
 /* Makes sure that a record of `total` units fits into the segment and, unless it is large, into the
@@ -5738,7 +5813,7 @@ static CKBI_UNUSED int ckbi_writer_room(ckb_writer *w, uint32_t total, bool larg
             ckbi_writer_take_turn(w, false);
             status = ckbi_writer_write(w, 0);
             ckbi_writer_end_turn(w);
-        } else if (CKBI_HAS_CHUNKS && w->summary_max > 0 && w->summary_count == w->summary_max) {
+        } else if (ckbi_writer_sums_up(w) && w->summary_count == w->summary_max) {
             ckbi_put_summary(w);
         } else {
             if (large)
@@ -5810,9 +5885,7 @@ static CKBI_UNUSED int ckbi_writer_park(ckb_writer *w)
     uint32_t end = w->base;
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->long_lock);
-    ckbi_segment *s = &v->segments[segment];
-    v->facts[0] = ckbi_segment_fact(segment, s->epoch, ckbi_extent(CKBI_EXTENT_PARKED, end, w->summary_last));
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_segment_say(v, segment, CKBI_EXTENT_PARKED, end, w->summary_last);
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK)
         ckbi_writer_release_segment(w, CKBI_SEGMENT_PARKED, CKBI_EXTENT_PARKED);
@@ -5850,7 +5923,7 @@ CKBI_CHUNK_DEF int ckb_writer_close(ckb_writer *writer)
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->lock);
     v->writers[w->number] = NULL;
-    if (CKBI_HAS_LOG && w->log)
+    if (ckbi_writer_is_log(w))
         ckbi_log_detach(w->log, status); /* nobody finds its locks any more, before they go */
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_LOCK(&w->lock);
@@ -6012,17 +6085,10 @@ static int ckbi_load(ckb_volume *v, uint32_t segment, uint32_t at, uint8_t *byte
 #ifndef CKB_READ_ONLY
 /* ---------------------------------------------------------------------------------------------- >>container */
 
-static CKBI_UNUSED ckbi_fact ckbi_container_fact(uint32_t serial, uint64_t id, uint32_t state, uint32_t flags)
-{
-    ckbi_fact fact = {CKBI_FACT_CONTAINER, serial, id, ckbi_container_word(state, flags)};
-    return fact;
-}
-
 /* Appends one fact about a container and then makes it so. The long lock is held. */
 static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint32_t state, uint32_t flags)
 {
-    v->facts[0] = ckbi_container_fact(c->serial, c->id, state, flags);
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_journal_say(v, CKBI_FACT_CONTAINER, c->serial, c->id, ckbi_container_word(state, flags));
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -6065,8 +6131,8 @@ CKBI_CHUNK_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
         /* The place may still name a deleted container: it is forgotten in the same batch. */
         uint32_t count = 0;
         if (place->serial)
-            v->facts[count++] = ckbi_container_fact(place->serial, place->id, CKB_CONTAINER_NONE, 0);
-        v->facts[count++] = ckbi_container_fact(serial, id, CKB_CONTAINER_OPEN, 0);
+            ckbi_fact_set(v, count++, CKBI_FACT_CONTAINER, place->serial, place->id, CKB_CONTAINER_NONE);
+        ckbi_fact_set(v, count++, CKBI_FACT_CONTAINER, serial, id, CKB_CONTAINER_OPEN);
         status = ckbi_journal_append(v, count);
     }
     if (status == CKB_OK) {
@@ -6364,8 +6430,6 @@ typedef struct ckbi_append {
     uint32_t payload;    /* its offset there */
     uint32_t length;
     unsigned flags;
-    bool tombstone;
-    bool exists;     /* out: the same chunk is there already */
     bool index_full; /* out: that is what has no space */
     ckbi_container *container;
     uint32_t serial;
@@ -6373,6 +6437,7 @@ typedef struct ckbi_append {
     ckbi_slot before; /* version 0: it was not there */
     uint64_t before_epoch;
     uint32_t version; /* of the new record, CKBI_TOMBSTONE included */
+    bool tombstone;
 } ckbi_append;
 
 /* The container of an append, from the writer's memory of its last one. Locks and leaves the writer
@@ -6436,7 +6501,7 @@ static CKBI_UNUSED bool ckbi_is_doubtful(const ckb_volume *v, uint32_t serial)
 
 /* Enters the new version into the index; what was there is kept in `before`. CKB_BUSY: the container
  * must be marked first. The writer's lock is held and there is room for the record. */
-static CKBI_UNUSED int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
+static CKBI_UNUSED CKBI_ONE_COPY int ckbi_append_enter(ckb_writer *w, ckbi_append *a)
 {
     ckb_volume *v = w->volume;
     ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
@@ -6513,7 +6578,7 @@ static CKBI_UNUSED void ckbi_append_done(ckb_writer *w, const ckbi_append *a, ui
     w->records += units;
     w->deletes += a->tombstone ? units : 0;
     w->appended++;
-    if (CKBI_HAS_CHUNKS && w->summary_max > 0)
+    if (ckbi_writer_sums_up(w))
         ckbi_summary_add(w, a, offset);
     if (a->before.version != 0)
         ckbi_segment_release(w->volume, &a->before);
@@ -6551,8 +6616,8 @@ static CKBI_UNUSED int ckbi_put_chunk_head(ckb_writer *w, const ckbi_append *a, 
         for (uint32_t i = 0; i < windows && status == CKB_OK; i++) {
             size_t begin = (size_t)i * CKB_WINDOW_BYTES;
             uint32_t state = ckbi_seed(w->seed, offset, CKBI_SEED_WINDOW + i);
-            status = ckbi_append_crc(a, payload, begin, (uint32_t)ckbi_min(CKB_WINDOW_BYTES, a->length - begin),
-                                     &state);
+            status = ckbi_append_crc(a, payload, begin,
+                                     ckbi_min32(CKB_WINDOW_BYTES, a->length - (uint32_t)begin), &state);
             ckbi_put32(entry + (size_t)i * 4, state);
         }
         crc = ckbi_crc_update(ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), entry, tables);
@@ -6602,13 +6667,13 @@ static CKBI_UNUSED int ckbi_container_mark(ckb_volume *v, ckbi_container *c, uin
 }
 
 /* Compares a chunk that is there with the bytes of a retry. The caller has the turn. */
-static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a, uint32_t seed)
+static CKBI_UNUSED int ckbi_compare_bytes(ckb_writer *w, const ckbi_append *a)
 {
     ckbi_source *source = &w->compare;
     ckbi_record *record = &w->compared;
-    int status = ckbi_source_record(source, seed, a->before.offset, record);
+    int status = ckbi_source_record(source, a->before.offset, record);
     if (status == CKB_OK)
-        status = ckbi_source_verify(source, seed, record);
+        status = ckbi_source_verify(source, record);
     if (status == CKB_OK && record->payload_bytes != a->length)
         return CKB_EXISTS;
     for (uint32_t done = 0; status == CKB_OK && done < a->length;) {
@@ -6630,11 +6695,11 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_compare(ckb_writer *w, const ck
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_take_turn(w, false);
     CKB_MUTEX_UNLOCK(&w->lock);
-    ckbi_source_open(&w->compare, v, w->buffer[w->active ^ 1u], w->buffer_bytes, segment);
-    w->compare.ahead = false;
+    ckbi_source_init(&w->compare, v, w->buffer[w->active ^ 1u], w->buffer_bytes);
+    ckbi_source_open(&w->compare, segment, a->before_epoch);
     int status = w->error;
     if (status == CKB_OK)
-        status = ckbi_compare_bytes(w, a, ckbi_segment_seed(v, segment, a->before_epoch));
+        status = ckbi_compare_bytes(w, a);
     CKB_MUTEX_LOCK(&w->lock);
     ckbi_writer_end_turn(w);
     CKB_MUTEX_UNLOCK(&w->lock);
@@ -6734,8 +6799,6 @@ typedef struct ckbi_compactor {
     ckbi_append append;
     ckb_chunk_id id; /* what the append is about; containers are known by serial here */
     ckbi_place place;
-    uint8_t *buffer; /* of the walk */
-    size_t buffer_bytes;
     uint32_t cursor;         /* where the search for the next victim begins */
     uint64_t pass_epoch;     /* a pass takes segments of a lower one; 0: there is none */
     uint64_t pass_left;      /* deletes that it found and did not let go */
@@ -6758,8 +6821,7 @@ static CKBI_UNUSED void ckbi_compactor_layout(ckb_volume *v, const ckb_geometry 
         return;
     ckbi_fill(c, 0, sizeof(*c));
     c->writer = w;
-    c->buffer = buffer;
-    c->buffer_bytes = bytes;
+    ckbi_source_init(&c->walk.source, v, buffer, bytes);
     w->volume = v;
     w->number = v->writer_places - 1;
     w->compacts = true;
@@ -6825,7 +6887,7 @@ static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
         v->parked_count -= s->state == CKBI_SEGMENT_PARKED;
         CKBI_STORE(&s->state, CKBI_SEGMENT_FULL);
         s->extent = CKBI_EXTENT_FULL;
-        ckbi_walk_open_segment(&c->walk, v, c->buffer, c->buffer_bytes, segment);
+        ckbi_walk_open_segment(&c->walk, segment);
     } else if (c->pass_epoch != 0) {
         c->pass_epoch = 0;
     }
@@ -6998,7 +7060,7 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
         ckbi_compact_let_go(v, a);
         return CKB_OK;
     }
-    int status = ckbi_source_verify(&c->walk.source, c->walk.seed, r);
+    int status = ckbi_source_verify(&c->walk.source, r);
     if (status == CKB_CORRUPT) {
         ckbi_damage(v, CKB_TOPIC_PAYLOAD, v->victim, r->offset, 0, 0);
         c->damaged = true;
@@ -7214,29 +7276,40 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep, bool index)
     return made;
 }
 
-static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, ckbi_append *a)
+#define CKBI_DELETE 0x80000000u /* flag of an append beside the public ones: it deletes */
+
+static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, const void *data, size_t length,
+                                       unsigned flags)
 {
     ckb_volume *v = w->volume;
     uint32_t rooms = 0;
+    bool exists = false;
+    ckbi_append a;
+    ckbi_fill(&a, 0, sizeof(a));
+    a.id = id;
+    a.data = (const uint8_t *)data;
+    a.length = (uint32_t)length;
+    a.flags = flags;
+    a.tombstone = (flags & CKBI_DELETE) != 0;
     for (;;) {
-        a->index_full = false;
-        int status = ckbi_append_try(w, a);
+        a.index_full = false;
+        int status = ckbi_append_try(w, &a);
         if (status == CKB_BUSY) {
-            status = ckbi_container_mark(v, a->container, a->serial);
+            status = ckbi_container_mark(v, a.container, a.serial);
             if (status == CKB_OK)
                 continue;
         } else if (status == CKB_NOSPACE && rooms++ < CKBI_ROOMS_MAX) {
-            if (ckbi_make_room(v, ckbi_writer_keeps(w, a->tombstone), a->index_full))
+            if (ckbi_make_room(v, ckbi_writer_keeps(w, a.tombstone), a.index_full))
                 continue;
         } else if (status == CKB_EXISTS) {
-            status = ckbi_append_compare(w, a);
-            a->exists = status == CKB_OK;
-            if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, a))
+            status = ckbi_append_compare(w, &a);
+            exists = status == CKB_OK;
+            if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, &a))
                 continue;
         }
-        if (status == CKB_OK && a->exists)
+        if (exists)
             return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
-        return status == CKB_OK && (a->flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
+        return status == CKB_OK && (flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
     }
 }
 
@@ -7247,25 +7320,14 @@ CKBI_CHUNK_DEF int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, c
         return CKB_INVALID;
     if (length > writer->payload_max)
         return CKB_TOOBIG;
-    ckbi_append a;
-    ckbi_fill(&a, 0, sizeof(a));
-    a.id = id;
-    a.data = (const uint8_t *)data;
-    a.length = (uint32_t)length;
-    a.flags = flags;
-    return ckbi_append_run(writer, &a);
+    return ckbi_append_run(writer, id, data, length, flags);
 }
 
 CKBI_CHUNK_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, unsigned flags)
 {
     if ((flags & ~CKB_DURABLE) != 0)
         return CKB_INVALID;
-    ckbi_append a;
-    ckbi_fill(&a, 0, sizeof(a));
-    a.id = id;
-    a.flags = flags;
-    a.tombstone = true;
-    return ckbi_append_run(writer, &a);
+    return ckbi_append_run(writer, id, NULL, 0, flags | CKBI_DELETE);
 }
 #endif /* CKB_READ_ONLY */
 
@@ -7282,52 +7344,63 @@ struct ckb_reader {
     ckb_fault fault;
 };
 
-static CKBI_UNUSED size_t ckbi_reader_buffer(const ckb_geometry *g, size_t wanted)
+/* ---- readers and cursors: a struct that begins with the source it reads through, and the source's buffer */
+
+static CKBI_UNUSED size_t ckbi_reading_buffer(const ckb_geometry *g, size_t wanted)
 {
     uint64_t least = (uint64_t)2 * g->write_unit + 256;
     uint64_t bytes = wanted ? wanted : ckbi_min(64 * 1024, g->segment_bytes);
     return (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
 }
 
-static CKBI_UNUSED ckb_reader *ckbi_reader_layout(const ckb_geometry *g, size_t buffer_bytes, ckbi_arena *arena)
+static CKBI_UNUSED size_t ckbi_reading_memory(const ckb_geometry *g, size_t struct_bytes, size_t buffer_bytes)
 {
-    ckb_reader *r = (ckb_reader *)ckbi_arena_take(arena, sizeof(ckb_reader), 64);
-    uint8_t *table = (uint8_t *)ckbi_arena_take(arena, ckbi_max_table_bytes(g), 8);
-    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
-    if (!r || !table || !buffer)
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(g))
+        return 0;
+    ckbi_arena_take(&arena, struct_bytes, 64);
+    ckbi_arena_take(&arena, ckbi_reading_buffer(g, buffer_bytes), ckbi_buffer_align(g));
+    return arena.used;
+}
+
+/* Null: there is too little memory. The buffer gets what is left of it behind the struct, which is zeroed. */
+static CKBI_UNUSED void *ckbi_reading_open(ckb_volume *v, size_t struct_bytes, void *memory, size_t bytes)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    size_t rest = ckbi_reading_memory(g, struct_bytes, 1);
+    if (bytes < rest)
         return NULL;
-    ckbi_fill(r, 0, sizeof(*r));
-    r->table = table;
-    r->source.buffer = buffer;
-    r->source.size = buffer_bytes;
-    return r;
+    size_t size = (size_t)ckbi_align_down(ckbi_reading_buffer(g, 1) + (bytes - rest), g->write_unit);
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckbi_source *source = (ckbi_source *)ckbi_arena_take(&arena, struct_bytes, 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(&arena, size, ckbi_buffer_align(g));
+    if (!source || !buffer)
+        return NULL;
+    ckbi_fill(source, 0, struct_bytes);
+    ckbi_source_init(source, v, buffer, size);
+    return source;
+}
+
+/* A reader has the window table behind it. */
+static CKBI_UNUSED size_t ckbi_reader_bytes(const ckb_geometry *g)
+{
+    return sizeof(ckb_reader) + ckbi_max_table_bytes(g);
 }
 
 CKB_DEF size_t ckb_reader_memory(const ckb_geometry *geometry, size_t buffer_bytes)
 {
-    ckbi_arena arena = {NULL, NULL, 0};
-    if (!ckbi_geometry_valid(geometry))
-        return 0;
-    ckbi_reader_layout(geometry, ckbi_reader_buffer(geometry, buffer_bytes), &arena);
-    return arena.used;
+    return ckbi_reading_memory(geometry, ckbi_reader_bytes(geometry), buffer_bytes);
 }
 
 CKB_DEF int ckb_reader_open(ckb_volume *volume, void *memory, size_t bytes, ckb_reader **reader)
 {
-    const ckb_geometry *g = &volume->medium.geometry;
-    /* The buffer gets what is left of the memory behind everything else. */
-    size_t rest = ckb_reader_memory(g, 1), least = ckbi_reader_buffer(g, 1);
-    *reader = NULL;
-    if (bytes < rest)
-        return CKB_INVALID;
-    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
-    ckb_reader *r =
-        ckbi_reader_layout(g, (size_t)ckbi_align_down(least + (bytes - rest), g->write_unit), &arena);
+    size_t struct_bytes = ckbi_reader_bytes(&volume->medium.geometry);
+    ckb_reader *r = (ckb_reader *)ckbi_reading_open(volume, struct_bytes, memory, bytes);
+    *reader = r;
     if (!r)
         return CKB_INVALID;
-    ckbi_source_open(&r->source, volume, r->source.buffer, r->source.size, CKB_NO_SEGMENT);
-    r->source.ahead = false;
-    *reader = r;
+    r->table = (uint8_t *)(r + 1);
+    r->walk.source = r->source;
     return CKB_OK;
 }
 
@@ -7363,10 +7436,9 @@ static CKBI_UNUSED int ckbi_read_piece(ckb_reader *r, const ckbi_record *record,
 }
 
 /* Loads the window table of a large chunk, unless it is the one of the last read. */
-static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_place *place,
-                                       const ckbi_record *record)
+static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, const ckbi_place *place, const ckbi_record *record)
 {
-    uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_PAYLOAD);
+    uint32_t state = ckbi_seed(r->source.seed, record->offset, CKBI_SEED_PAYLOAD);
     uint32_t at = record->offset + record->header_bytes / CKBI_UNIT;
     r->table_epoch = 0;
     int status = ckbi_source_take(&r->source, at, record->tables, r->table, &state);
@@ -7382,14 +7454,14 @@ static CKBI_UNUSED int ckbi_read_table(ckb_reader *r, uint32_t seed, const ckbi_
 }
 
 /* Whole windows that the medium can put where the caller wants them are read there, many at once. */
-static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint32_t from,
-                                        uint32_t to, uint8_t *out)
+static CKBI_UNUSED int ckbi_read_direct(ckb_reader *r, const ckbi_record *record, uint32_t from, uint32_t to,
+                                        uint8_t *out)
 {
     uint32_t left = to - from;
     int status = ckbi_load(r->source.volume, r->source.segment, record->payload + from / CKBI_UNIT, out, left);
     for (uint32_t window = from / CKB_WINDOW_BYTES; status == CKB_OK && left > 0; window++) {
         uint32_t step = ckbi_min32(CKB_WINDOW_BYTES, left);
-        uint32_t state = ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window);
+        uint32_t state = ckbi_seed(r->source.seed, record->offset, CKBI_SEED_WINDOW + window);
         if (ckbi_crc_update(state, out, step) != ckbi_get32(r->table + (size_t)window * 4))
             status = CKB_CORRUPT;
         out += step;
@@ -7408,15 +7480,15 @@ static CKBI_UNUSED bool ckbi_read_is_direct(const ckb_reader *r, const ckbi_reco
 }
 
 /* Reads `from`..`to` of a payload in windows. */
-static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckbi_record *record, uint32_t from,
-                                         uint32_t to, uint8_t *out)
+static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, const ckbi_record *record, uint32_t from, uint32_t to,
+                                         uint8_t *out)
 {
     uint32_t last_whole = to == record->payload_bytes ? to : ckbi_align_down32(to, CKB_WINDOW_BYTES);
     int status = CKB_OK;
     for (uint32_t at = from; status == CKB_OK && at < to;) {
         uint8_t *target = out + (at - from);
         if (ckbi_read_is_direct(r, record, at, last_whole, target)) {
-            status = ckbi_read_direct(r, seed, record, at, last_whole, target);
+            status = ckbi_read_direct(r, record, at, last_whole, target);
             at = last_whole;
             continue;
         }
@@ -7426,7 +7498,8 @@ static CKBI_UNUSED int ckbi_read_windows(ckb_reader *r, uint32_t seed, const ckb
         piece.end = piece.begin + ckbi_min32(CKB_WINDOW_BYTES, record->payload_bytes - piece.begin);
         piece.from = at;
         piece.to = ckbi_min32(piece.end, to);
-        status = ckbi_read_piece(r, record, &piece, ckbi_seed(seed, record->offset, CKBI_SEED_WINDOW + window),
+        status = ckbi_read_piece(r, record, &piece,
+                                 ckbi_seed(r->source.seed, record->offset, CKBI_SEED_WINDOW + window),
                                  ckbi_get32(r->table + (size_t)window * 4), target);
         at = piece.to;
     }
@@ -7445,17 +7518,15 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
                                        uint32_t length)
 {
     ckb_volume *v = r->source.volume;
-    uint32_t seed = ckbi_segment_seed(v, place->slot.segment, place->epoch);
     ckbi_record record;
-    r->source.segment = place->slot.segment;
-    r->source.have = 0;
+    ckbi_source_open(&r->source, place->slot.segment, place->epoch);
     uint32_t at = place->slot.offset;
     if (at + CKBI_RECORD_CHUNK_BYTES / CKBI_UNIT + ckbi_units(place->slot.length) >
         ckbi_segment_units(&v->medium.geometry))
         return CKB_CORRUPT;
     if (place->slot.length > CKB_WINDOW_BYTES && r->table_epoch == place->epoch &&
         r->table_segment == place->slot.segment && r->table_offset == at)
-        return ckbi_read_windows(r, seed, &r->table_record, offset, offset + length, out);
+        return ckbi_read_windows(r, &r->table_record, offset, offset + length, out);
     const uint8_t *head;
     /* A small chunk comes in one read with its header. */
     uint32_t with =
@@ -7463,19 +7534,20 @@ static CKBI_UNUSED int ckbi_read_place(ckb_reader *r, const ckbi_place *place, u
     int status = ckbi_source_get(&r->source, at, CKBI_RECORD_CHUNK_BYTES + with, &head);
     if (status != CKB_OK)
         return status;
-    status = ckbi_source_record(&r->source, seed, at, &record);
+    status = ckbi_source_record(&r->source, at, &record);
     if (status == CKB_OK && !ckbi_record_is_chunk(&record, &place->slot))
         status = CKB_CORRUPT;
     if (status != CKB_OK)
         return status;
     if (record.tables > 0) {
-        status = ckbi_read_table(r, seed, place, &record);
-        return status == CKB_OK ? ckbi_read_windows(r, seed, &record, offset, offset + length, out) : status;
+        status = ckbi_read_table(r, place, &record);
+        return status == CKB_OK ? ckbi_read_windows(r, &record, offset, offset + length, out) : status;
     }
     ckbi_piece piece = {0, record.payload_bytes, offset, offset + length};
     if (record.payload_bytes == 0)
         return CKB_OK;
-    return ckbi_read_piece(r, &record, &piece, ckbi_seed(seed, at, CKBI_SEED_PAYLOAD), record.payload_crc, out);
+    return ckbi_read_piece(r, &record, &piece, ckbi_seed(r->source.seed, at, CKBI_SEED_PAYLOAD),
+                           record.payload_crc, out);
 }
 
 CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, uint64_t offset, void *buffer,
@@ -7539,7 +7611,7 @@ static CKBI_UNUSED uint32_t ckbi_log_segment(const ckb_log *log, uint32_t n)
     return log->segments[n];
 }
 
-static CKBI_UNUSED uint64_t ckbi_log_next_index(const ckb_log *log)
+static CKBI_UNUSED CKBI_ONE_COPY uint64_t ckbi_log_next_index(const ckb_log *log)
 {
     return log->base + 1;
 }
@@ -7564,8 +7636,9 @@ CKBI_LOG_DEF uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry)
 static CKBI_UNUSED void ckbi_log_defaults(const ckb_geometry *g, const ckb_log_config *config,
                                           ckb_log_config *out)
 {
-    ckb_log_config zero = {0, 0, 0, false};
-    *out = config ? *config : zero;
+    ckbi_fill(out, 0, sizeof(*out));
+    if (config)
+        *out = *config;
     uint64_t least = ckbi_align_up(256, g->write_unit) + g->write_unit;
     uint64_t usual = ckbi_min(256 * 1024, ckbi_align_down(g->segment_bytes / 4, g->write_unit));
     uint64_t bytes = out->buffer_bytes ? ckbi_min(out->buffer_bytes, UINT32_MAX / 4) : usual;
@@ -7581,7 +7654,7 @@ static CKBI_UNUSED ckb_log *ckbi_log_layout(const ckb_geometry *g, const ckb_log
     ckb_log *log = (ckb_log *)ckbi_arena_take(arena, sizeof(ckb_log), 64);
     void *ring = ckbi_arena_take(arena, (uint64_t)c->max_segments * sizeof(uint32_t), 8);
 #ifndef CKB_READ_ONLY
-    size_t align = (size_t)ckbi_max(g->buffer_align, 64);
+    size_t align = ckbi_buffer_align(g);
     uint8_t *first = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, align);
     uint8_t *second = (uint8_t *)ckbi_arena_take(arena, c->buffer_bytes, align);
 #else
@@ -7820,13 +7893,6 @@ CKBI_LOG_DEF int ckb_log_list(ckb_volume *volume, uint32_t *cursor, ckb_log_info
 #ifndef CKB_READ_ONLY
 /* ---- creating and deleting; the long lock is held in the helpers */
 
-static CKBI_UNUSED ckbi_fact ckbi_log_first_fact(const ckbi_log_slot *slot, uint64_t first,
-                                                 uint64_t first_epoch)
-{
-    ckbi_fact fact = {CKBI_FACT_LOG_FIRST, slot->serial, first, first_epoch};
-    return fact;
-}
-
 /* All segments that are handed out from now on have this epoch or a higher one: they are prepared and taken in
  * the order of their epochs. The long lock is held. */
 static CKBI_UNUSED uint64_t ckbi_log_epoch(ckb_volume *v)
@@ -7847,12 +7913,10 @@ static CKBI_UNUSED int ckbi_log_enter(ckb_volume *v, ckbi_log_slot *slot, const 
     fresh.serial = serial;
     fresh.first = fresh.next = first;
     fresh.newest = fresh.lost_segment = CKB_NO_SEGMENT;
-    v->facts[0].kind = CKBI_FACT_LOG;
-    v->facts[0].a = serial;
-    v->facts[0].b = ckbi_get64((const uint8_t *)fresh.name);
-    v->facts[0].c = ckbi_get64((const uint8_t *)fresh.name + 8);
     fresh.first_epoch = ckbi_log_epoch(v); /* what was lost before is not its */
-    v->facts[1] = ckbi_log_first_fact(&fresh, first, fresh.first_epoch);
+    ckbi_fact_set(v, 0, CKBI_FACT_LOG, serial, ckbi_get64((const uint8_t *)fresh.name),
+                  ckbi_get64((const uint8_t *)fresh.name + 8));
+    ckbi_fact_set(v, 1, CKBI_FACT_LOG_FIRST, serial, first, fresh.first_epoch);
     int status = ckbi_journal_append(v, 2);
     if (status != CKB_OK)
         return status;
@@ -7906,11 +7970,8 @@ CKBI_LOG_DEF int ckb_log_delete(ckb_volume *volume, const char *name)
     ckbi_log_slot *slot = ckbi_log_by_name(v, name);
     int status = !slot ? CKB_NOTFOUND : slot->open ? CKB_BUSY : ckbi_writable(v);
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (status == CKB_OK) {
-        ckbi_fact fact = {CKBI_FACT_LOG, slot->serial, 0, 0};
-        v->facts[0] = fact;
-        status = ckbi_journal_append(v, 1);
-    }
+    if (status == CKB_OK)
+        status = ckbi_journal_say(v, CKBI_FACT_LOG, slot->serial, 0, 0);
     if (status == CKB_OK) {
         CKB_MUTEX_LOCK(&v->lock);
         ckbi_log_void_segments(v, slot->serial);
@@ -7980,7 +8041,8 @@ static CKBI_UNUSED int ckbi_put_entry(ckb_writer *w, const ckb_entry_data *e, bo
 
 /* May these entries be appended? `*room` is what they need in a segment at most: several may end a buffer
  * on the way, which is padded then, and somebody's commit may do so as often. */
-static CKBI_UNUSED int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count, uint32_t *room)
+static CKBI_UNUSED CKBI_ONE_COPY int ckbi_log_check(ckb_log *log, const ckb_entry_data *entries, size_t count,
+                                                    uint32_t *room)
 {
     const ckb_geometry *g = &log->volume->medium.geometry;
     const ckb_writer *w = &log->writer;
@@ -8069,13 +8131,15 @@ CKBI_LOG_DEF int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&w->lock);
-    status = ckbi_log_try(log, entries, count, room, &index, &ticket);
-    if (status == CKB_NOSPACE) {
+    for (bool room_made = false;;) {
+        status = ckbi_log_try(log, entries, count, room, &index, &ticket);
+        if (status != CKB_NOSPACE || room_made)
+            break;
         CKB_MUTEX_UNLOCK(&w->lock);
-        bool made = ckbi_make_room(log->volume, log->volume->config.reserve_segments, false);
+        room_made = ckbi_make_room(log->volume, log->volume->config.reserve_segments, false);
         CKB_MUTEX_LOCK(&w->lock);
-        if (made)
-            status = ckbi_log_try(log, entries, count, room, &index, &ticket);
+        if (!room_made)
+            break;
     }
     if (status == CKB_OK && (flags & CKB_DURABLE))
         status = ckbi_writer_commit_to(w, ticket);
@@ -8153,7 +8217,7 @@ static CKBI_UNUSED void ckbi_log_set_next(ckb_log *log, uint64_t next)
 static CKBI_UNUSED int ckbi_log_find(ckb_volume *v, uint32_t segment, uint64_t index)
 {
     const ckbi_segment *s = &v->segments[segment];
-    ckbi_walk_open(&v->walk, v, v->io_buffer, v->io_bytes, segment, s->epoch);
+    ckbi_walk_open(&v->walk, segment, s->epoch);
     v->walk.stop = v->walk.known = s->end;
     v->walk.whole = true;
     for (;;) {
@@ -8224,11 +8288,11 @@ static CKBI_UNUSED int ckbi_log_cut(ckb_log *log, const ckbi_cut *cut, uint64_t 
     for (;;) {
         uint32_t count = 0;
         for (; n > cut->keep && count + 1 < CKBI_FACTS_MAX; count++)
-            v->facts[count] = ckbi_segment_fact(ckbi_log_segment(log, --n), 0, 0);
+            ckbi_fact_set_free(v, count, ckbi_log_segment(log, --n));
         uint64_t next = n > cut->keep ? v->segments[ckbi_log_segment(log, n)].first : last_kept + 1;
         if (n == cut->keep && cut->end > 0)
-            v->facts[count++] = ckbi_segment_fact(cut->segment, v->segments[cut->segment].epoch,
-                                                  ckbi_extent(CKBI_EXTENT_FULL, cut->end, cut->last));
+            ckbi_fact_set(v, count++, CKBI_FACT_SEGMENT, cut->segment, v->segments[cut->segment].epoch,
+                          ckbi_extent(CKBI_EXTENT_FULL, cut->end, cut->last));
         int status = ckbi_journal_append(v, count);
         if (status != CKB_OK)
             return status;
@@ -8269,8 +8333,7 @@ static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, bool res
 {
     ckb_volume *v = log->volume;
     uint64_t first_epoch = reset ? ckbi_log_epoch(v) : log->slot->first_epoch;
-    v->facts[0] = ckbi_log_first_fact(log->slot, first, first_epoch);
-    int status = ckbi_journal_append(v, 1);
+    int status = ckbi_journal_say(v, CKBI_FACT_LOG_FIRST, log->slot->serial, first, first_epoch);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -8326,10 +8389,8 @@ CKBI_LOG_DEF int ckb_log_reset(ckb_log *log, uint64_t next_index)
 /* ---- reading */
 
 struct ckb_log_cursor {
-    ckb_log *log;
     ckbi_walk walk; /* over the segment the cursor is in */
-    uint8_t *buffer;
-    size_t buffer_bytes;
+    ckb_log *log;
     uint64_t next;       /* index of the entry to read */
     uint64_t behind;     /* first index that the segment does not hold */
     uint64_t lost_until; /* after damage: the next index that may be readable */
@@ -8341,47 +8402,18 @@ struct ckb_log_cursor {
     ckb_fault fault;
 };
 
-static CKBI_UNUSED size_t ckbi_cursor_buffer(const ckb_geometry *g, size_t wanted)
-{
-    uint64_t least = (uint64_t)2 * g->write_unit + 256;
-    uint64_t bytes = wanted ? wanted : ckbi_min(64 * 1024, g->segment_bytes);
-    return (size_t)ckbi_align_up(ckbi_max(bytes, least), g->write_unit);
-}
-
-static CKBI_UNUSED ckb_log_cursor *ckbi_cursor_layout(const ckb_geometry *g, size_t buffer_bytes,
-                                                      ckbi_arena *arena)
-{
-    ckb_log_cursor *c = (ckb_log_cursor *)ckbi_arena_take(arena, sizeof(ckb_log_cursor), 64);
-    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
-    if (!c || !buffer)
-        return NULL;
-    ckbi_fill(c, 0, sizeof(*c));
-    c->buffer = buffer;
-    c->buffer_bytes = buffer_bytes;
-    return c;
-}
-
 CKBI_LOG_DEF size_t ckb_log_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
 {
-    ckbi_arena arena = {NULL, NULL, 0};
-    if (!ckbi_geometry_valid(geometry))
-        return 0;
-    ckbi_cursor_layout(geometry, ckbi_cursor_buffer(geometry, buffer_bytes), &arena);
-    return arena.used;
+    return ckbi_reading_memory(geometry, sizeof(ckb_log_cursor), buffer_bytes);
 }
 
 CKBI_LOG_DEF int ckb_log_cursor_open(ckb_log *log, unsigned flags, void *memory, size_t bytes,
                                      ckb_log_cursor **cursor)
 {
-    const ckb_geometry *g = &log->volume->medium.geometry;
-    /* The buffer gets what is left of the memory behind everything else. */
-    size_t rest = ckb_log_cursor_memory(g, 1), least = ckbi_cursor_buffer(g, 1);
     *cursor = NULL;
-    if ((flags & ~CKB_SALVAGE) != 0 || bytes < rest)
+    if ((flags & ~CKB_SALVAGE) != 0)
         return CKB_INVALID;
-    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
-    ckb_log_cursor *c =
-        ckbi_cursor_layout(g, (size_t)ckbi_align_down(least + (bytes - rest), g->write_unit), &arena);
+    ckb_log_cursor *c = (ckb_log_cursor *)ckbi_reading_open(log->volume, sizeof(*c), memory, bytes);
     if (!c)
         return CKB_INVALID;
     c->log = log;
@@ -8479,7 +8511,7 @@ static CKBI_UNUSED bool ckbi_cursor_locate(ckb_log_cursor *c)
     }
     c->segment = segment;
     c->epoch = epoch;
-    ckbi_walk_open(&c->walk, v, c->buffer, c->buffer_bytes, segment, epoch);
+    ckbi_walk_open(&c->walk, segment, epoch);
     c->walk.stop = c->walk.known = c->walk.source.limit = stop;
     c->walk.whole = true;
     return true;
@@ -8526,7 +8558,7 @@ static CKBI_UNUSED int ckbi_cursor_copy(ckb_log_cursor *c, ckb_entry *entry, uin
 {
     const ckbi_record *r = &c->walk.record;
     ckbi_source *s = &c->walk.source;
-    uint32_t state = ckbi_seed(c->walk.seed, r->offset, CKBI_SEED_PAYLOAD);
+    uint32_t state = ckbi_seed(s->seed, r->offset, CKBI_SEED_PAYLOAD);
     entry->index = r->block;
     entry->term = r->term;
     entry->length = r->payload_bytes;
@@ -8607,9 +8639,9 @@ CKBI_LOG_DEF int ckb_log_read(ckb_log_cursor *cursor, uint64_t index, ckb_entry 
 
 static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_config *config, ckb_config *out)
 {
-    ckb_config zero;
-    ckbi_fill(&zero, 0, sizeof(zero));
-    *out = config ? *config : zero;
+    ckbi_fill(out, 0, sizeof(*out));
+    if (config)
+        *out = *config;
     if (out->max_chunks == 0)
         out->max_chunks = 1024;
     if (out->max_containers == 0)
@@ -8664,7 +8696,7 @@ static CKBI_UNUSED bool ckbi_volume_layout(ckb_volume *v, const ckb_geometry *g,
     void *logs = ckbi_arena_take(arena, (uint64_t)c->max_logs * sizeof(ckbi_log_slot), 8);
     void *writers =
         ckbi_arena_take(arena, ((uint64_t)c->max_writers + c->max_logs + 1) * sizeof(struct ckb_writer *), 8);
-    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    void *io_buffer = ckbi_arena_take(arena, c->io_buffer_bytes, ckbi_buffer_align(g));
     if (v) {
         v->container_slots = ckbi_container_slots(c->max_containers);
         v->segments = (ckbi_segment *)segments;
@@ -8866,6 +8898,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     ckb_volume *v = (ckb_volume *)ckbi_arena_take(&arena, sizeof(ckb_volume), 64);
     if (v) {
         ckbi_fill(v, 0, sizeof(*v));
+        v->medium = *medium;
         ckbi_config_defaults(g, config, &v->config);
     }
     if (!v || !ckbi_volume_layout(v, g, &v->config, &arena)) {
@@ -8873,7 +8906,6 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
                        bytes);
         return CKB_INVALID;
     }
-    v->medium = *medium;
     v->header.segment_count = g->segment_count;
     CKB_MUTEX_INIT(&v->lock);
     CKB_MUTEX_INIT(&v->long_lock);
@@ -8883,6 +8915,7 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->writers, 0, v->writer_places * sizeof(v->writers[0]));
+    ckbi_source_init(&v->walk.source, v, v->io_buffer, v->io_bytes);
     v->mounting.volume = v;
     int status = ckbi_mount_all(&v->mounting);
     if (status != CKB_OK) {
@@ -8912,19 +8945,14 @@ static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
 {
     int status = CKB_OK;
     while (status == CKB_OK && v->pool_count > 0) {
-        ckbi_fact *facts = v->facts;
-        uint32_t count = (uint32_t)ckbi_min(v->pool_count, CKBI_FACTS_MAX);
+        uint32_t count = ckbi_min32(v->pool_count, CKBI_FACTS_MAX);
         for (uint32_t i = 0; i < count; i++)
-            facts[i] = ckbi_segment_fact(v->pool[v->pool_count - 1 - i], 0, 0);
+            ckbi_fact_set_free(v, i, v->pool[v->pool_count - 1 - i]);
         status = ckbi_journal_append(v, count);
         for (uint32_t i = 0; status == CKB_OK && i < count; i++)
             v->segments[v->pool[--v->pool_count]].state = CKBI_SEGMENT_FREE;
     }
-    v->facts[0].kind = CKBI_FACT_CLEAN;
-    v->facts[0].a = 0;
-    v->facts[0].b = v->next_epoch;
-    v->facts[0].c = 0;
-    return status == CKB_OK ? ckbi_journal_append(v, 1) : status;
+    return status == CKB_OK ? ckbi_journal_say(v, CKBI_FACT_CLEAN, 0, v->next_epoch, 0) : status;
 }
 
 CKB_DEF int ckb_unmount(ckb_volume *volume)
@@ -9203,16 +9231,17 @@ static CKBI_UNUSED uint64_t ckbi_check_last_index(ckb_volume *v, ckbi_walk *walk
                                                   uint64_t otherwise)
 {
     ckbi_source *source = &walk->source;
-    uint32_t walked = source->segment;
+    uint32_t walked = source->segment, seed = source->seed;
     uint32_t limit = source->limit;
     CKB_MUTEX_LOCK(&v->lock);
     uint32_t at = v->segments[segment].summary;
-    uint32_t seed = ckbi_segment_seed(v, segment, v->segments[segment].epoch);
+    uint64_t epoch = v->segments[segment].epoch;
     CKB_MUTEX_UNLOCK(&v->lock);
-    ckbi_source_open(source, v, source->buffer, source->size, segment);
-    source->ahead = false;
-    int status = at != 0 ? ckbi_source_record(source, seed, at, &walk->ahead) : CKB_NOTFOUND;
-    ckbi_source_open(source, v, source->buffer, source->size, walked);
+    ckbi_source_open(source, segment, epoch);
+    int status = at != 0 ? ckbi_source_record(source, at, &walk->ahead) : CKB_NOTFOUND;
+    ckbi_source_open(source, walked, 0);
+    source->seed = seed;
+    source->ahead = true;
     source->limit = limit;
     return status == CKB_OK && walk->ahead.type == CKBI_RECORD_ENTRY ? walk->ahead.block : otherwise;
 }
@@ -9234,7 +9263,7 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
 {
     ckb_volume *v = k->volume;
     const uint8_t *h;
-    if (walk->record.aux != CKBI_STREAM_LOG || walk->record.header_bytes < CKBI_RECORD_LOG_START_BYTES ||
+    if (!ckbi_is_log_start(&walk->record) ||
         ckbi_source_get(&walk->source, walk->record.offset, CKBI_RECORD_LOG_START_BYTES, &h) != CKB_OK)
         return;
     uint32_t named = ckbi_get32(h + 40);
@@ -9319,13 +9348,8 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
 static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, uint64_t epoch)
 {
     ckb_probe_info info;
-    const uint8_t *h = NULL;
-    ckbi_source *s = &k->reader->source;
-    ckbi_source_open(s, k->volume, s->buffer, s->size, segment);
-    s->ahead = false;
-    int status = ckbi_source_get(s, 0, CKBI_HEADER_BYTES, &h);
-    ckbi_fill(&info, 0, sizeof(info));
-    if (status == CKB_OK && (ckb_probe(h, &info) != CKB_OK || info.segment != segment || info.epoch != epoch))
+    int status = ckbi_header_read(&k->reader->source, segment, &info);
+    if (status == CKB_NOTFOUND || status == CKB_VERSION || (status == CKB_OK && info.epoch != epoch))
         status = CKB_CORRUPT;
     if (status != CKB_OK)
         ckbi_check_report(k, status, status == CKB_CORRUPT ? CKB_TOPIC_SEGMENT_HEADER : CKB_TOPIC_MEDIUM,
@@ -9381,7 +9405,6 @@ static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
 {
     ckb_volume *v = k->volume;
     ckbi_walk *walk = &k->reader->walk;
-    ckbi_source *s = &k->reader->source;
     ckbi_journal at;
     uint64_t next;
     CKB_MUTEX_LOCK(&v->long_lock);
@@ -9390,7 +9413,7 @@ static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
         k->report->segments++;
         if (!ckbi_check_header(k, at.segment, at.epoch))
             continue;
-        int status = ckbi_walk_open_journal(walk, v, s->buffer, s->size, &at, &next);
+        int status = ckbi_walk_open_journal(walk, &at, &next);
         if (status != CKB_OK) {
             ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, at.segment, 0, 0, 0);
             continue;
@@ -9411,7 +9434,7 @@ static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
     CKB_MUTEX_LOCK(&v->lock);
     uint8_t state = v->segments[segment].state;
     uint64_t epoch = k->epoch = v->segments[segment].epoch;
-    ckbi_walk_open_segment(walk, v, k->reader->source.buffer, k->reader->source.size, segment);
+    ckbi_walk_open_segment(walk, segment);
     bool records = ckbi_check_has_records(v, segment, walk);
     k->entry_expected = 0;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -9448,7 +9471,6 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
     for (uint32_t i = ckbi_first_segment(volume); i < volume->header.segment_count && !k.stopped; i++)
         ckbi_check_segment(&k, i);
     reader->source.have = 0;
-    reader->source.ahead = false;
     if (report->damage > 0)
         return CKB_CORRUPT;
     return report->io_errors > 0 ? CKB_IO : CKB_OK;
