@@ -418,6 +418,7 @@ typedef struct ckb_config {
     uint64_t max_chunks;       /* chunks the index can hold, deleted ones that must be remembered
                                   included; 0: 1024 */
     uint32_t max_containers;   /* 0: 16 */
+    uint64_t container_bytes;  /* payload of live chunks that a container may hold; 0: no limit */
     uint32_t max_logs;         /* 0: 4 */
     uint32_t max_writers;      /* open at the same time; 0: 4 */
     uint32_t reserve_segments; /* kept back from writes so that deletes and compaction work when full; 0: 2,
@@ -649,7 +650,8 @@ CKB_API uint64_t ckb_max_chunk_bytes(const ckb_geometry *geometry);
  * The same id with the same bytes is an idempotent retry (CKB_OK, durable, nothing written); with other bytes
  * it is CKB_EXISTS, unless CKB_OVERWRITE.
  * CKB_NOTFOUND, CKB_DELETED: the container; CKB_DELETED also for a deleted chunk without CKB_OVERWRITE.
- * CKB_READONLY: the volume, or the container is not open. CKB_TOOBIG, CKB_NOSPACE: nothing changed.
+ * CKB_READONLY: the volume, or the container is not open. CKB_NOSPACE; CKB_TOOBIG: more than ckb_max_chunk_bytes,
+ * or the container would hold more than container_bytes; nothing changed.
  * CKB_FAILED, CKB_IO: the mount takes no more writes. CKB_CORRUPT: the chunk that is there cannot be
  * compared. */
 CKB_API int ckb_chunk_write(ckb_writer *writer, const ckb_chunk_id *id, const void *data, size_t length,
@@ -1426,6 +1428,9 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_STORE(pointer, value) __atomic_store_n(pointer, value, __ATOMIC_RELEASE)
 #define CKBI_ADD(pointer, value) __atomic_add_fetch(pointer, value, __ATOMIC_ACQ_REL)
 #define CKBI_SUB(pointer, value) __atomic_sub_fetch(pointer, value, __ATOMIC_ACQ_REL)
+/* Changes `*pointer` from `*expected` to `value`; false: it was not that, and `*expected` is what it is. */
+#define CKBI_CHANGE(pointer, expected, value) \
+    __atomic_compare_exchange_n(pointer, expected, value, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 #define CKBI_PARTITION_MIN 32768u /* chunks; smaller indexes are not worth several locks */
 #define CKBI_PARTITION_MAX 64u
 #else
@@ -1448,6 +1453,7 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_STORE(pointer, value) (*(pointer) = (value))
 #define CKBI_ADD(pointer, value) (*(pointer) += (value))
 #define CKBI_SUB(pointer, value) (*(pointer) -= (value))
+#define CKBI_CHANGE(pointer, expected, value) ((void)(expected), *(pointer) = (value), true)
 #define CKBI_PARTITION_MIN UINT32_MAX
 #define CKBI_PARTITION_MAX 1u
 #endif
@@ -3878,6 +3884,17 @@ static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, const ckbi_slot *slo
         CKBI_SUB(&s->deletes, units);
     if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKBI_SEGMENT_PARKED)
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
+}
+
+/* Lets a container grow by so many bytes, unless it would then hold more than `limit`. */
+static CKBI_UNUSED bool ckbi_container_grow(ckbi_container *c, uint64_t bytes, uint64_t limit)
+{
+    uint64_t had = CKBI_LOAD(&c->bytes);
+    do {
+        if (had + bytes > limit)
+            return false;
+    } while (!CKBI_CHANGE(&c->bytes, &had, had + bytes));
+    return true;
 }
 
 static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot *slot, bool add)
@@ -6508,6 +6525,7 @@ static CKBI_UNUSED CKBI_ONE_COPY int ckbi_append_enter(ckb_writer *w, ckbi_appen
     CKB_MUTEX_LOCK(&partition->lock);
     ckbi_slot *slot = ckbi_index_find(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
     int status = ckbi_append_decide(a, slot);
+    bool limited = v->config.container_bytes != 0 && !a->tombstone;
     if (status == CKB_OK && slot && !(CKBI_LOAD(&a->container->flags) & CKBI_CONTAINER_MUTATED))
         status = CKB_BUSY;
     a->before.version = 0;
@@ -6515,10 +6533,17 @@ static CKBI_UNUSED CKBI_ONE_COPY int ckbi_append_enter(ckb_writer *w, ckbi_appen
         a->before = *slot;
         a->before_epoch = CKBI_LOAD(&v->segments[slot->segment].epoch);
     }
+    if (status == CKB_OK && limited) {
+        uint64_t replaced = slot && !(slot->version & CKBI_TOMBSTONE) ? slot->length : 0;
+        if (!ckbi_container_grow(a->container, a->length, v->config.container_bytes + replaced))
+            status = CKB_TOOBIG;
+    }
     if (status == CKB_OK && !slot) {
         slot = ckbi_index_add(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
         a->index_full = !slot;
         status = slot ? CKB_OK : CKB_NOSPACE;
+        if (!slot && limited)
+            CKBI_SUB(&a->container->bytes, a->length);
     }
     if (status == CKB_OK) {
         slot->segment = w->segment;
@@ -6534,6 +6559,8 @@ static CKBI_UNUSED CKBI_ONE_COPY int ckbi_append_enter(ckb_writer *w, ckbi_appen
         if (a->before.version != 0)
             ckbi_container_count(a->container, &a->before, false);
         ckbi_container_count(a->container, slot, true);
+        if (limited) /* counted already */
+            CKBI_SUB(&a->container->bytes, a->length);
     }
     CKB_MUTEX_UNLOCK(&partition->lock);
     return status;
@@ -7278,11 +7305,11 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep, bool index)
 
 #define CKBI_DELETE 0x80000000u /* flag of an append beside the public ones: it deletes */
 
-static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, const void *data, size_t length,
-                                       unsigned flags)
+/* The append, as far as there is room at hand. `*index_full`: it is the index that has none. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_once(ckb_writer *w, const ckb_chunk_id *id, const void *data,
+                                                      size_t length, unsigned flags, bool *index_full)
 {
     ckb_volume *v = w->volume;
-    uint32_t rooms = 0;
     bool exists = false;
     ckbi_append a;
     ckbi_fill(&a, 0, sizeof(a));
@@ -7292,14 +7319,11 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, co
     a.flags = flags;
     a.tombstone = (flags & CKBI_DELETE) != 0;
     for (;;) {
-        a.index_full = false;
         int status = ckbi_append_try(w, &a);
+        *index_full = a.index_full;
         if (status == CKB_BUSY) {
             status = ckbi_container_mark(v, a.container, a.serial);
             if (status == CKB_OK)
-                continue;
-        } else if (status == CKB_NOSPACE && rooms++ < CKBI_ROOMS_MAX) {
-            if (ckbi_make_room(v, ckbi_writer_keeps(w, a.tombstone), a.index_full))
                 continue;
         } else if (status == CKB_EXISTS) {
             status = ckbi_append_compare(w, &a);
@@ -7310,6 +7334,19 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, co
         if (exists)
             return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
         return status == CKB_OK && (flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
+    }
+}
+
+/* Appends, and makes room when there is none. */
+static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, const void *data, size_t length,
+                                       unsigned flags)
+{
+    bool index_full;
+    for (uint32_t rooms = 0;; rooms++) {
+        int status = ckbi_append_once(w, id, data, length, flags, &index_full);
+        if (status != CKB_NOSPACE || rooms == CKBI_ROOMS_MAX ||
+            !ckbi_make_room(w->volume, ckbi_writer_keeps(w, (flags & CKBI_DELETE) != 0), index_full))
+            return status;
     }
 }
 
