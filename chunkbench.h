@@ -93,7 +93,7 @@
  * ckb_reader_memory, ckb_log_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
  * eight slots: about 43 bytes a chunk. A segment takes 52 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
- * have. Nothing else grows. The stack takes about 700 bytes on a Cortex-M3, without the medium's functions; there
+ * have. Nothing else grows. The stack takes up to 600 bytes on a Cortex-M3, without the medium's functions; there
  * is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
@@ -2234,6 +2234,7 @@ struct ckb_volume {
     ckbi_chain chain;
     ckb_probe_info probed[3];            /* of the two sides of the journal, and of the segment looked at */
     uint32_t refused;                    /* erases that answered NOSPACE in this preparation */
+    uint32_t freed;                      /* segments that the last reclaim freed */
     ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
 
     uint64_t unidentified; /* damaged places of which nobody knows what was there */
@@ -3222,6 +3223,8 @@ static CKBI_UNUSED int ckbi_medium_sync(ckb_volume *v, uint32_t segment)
  * CKB_CORRUPT: the segment must be retired. The I/O buffer is used. */
 static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint64_t epoch)
 {
+    v->header.epoch = epoch;
+    v->header.segment = segment;
     int status = v->medium.erase(v->medium.context, segment);
     if (status == CKB_NOSPACE || status == CKB_CORRUPT)
         return status;
@@ -3229,8 +3232,6 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
         return ckbi_fail(v, status, segment, 0);
     size_t bytes = (size_t)ckbi_data_start(&v->medium.geometry) * CKBI_UNIT;
     ckbi_fill(v->io_buffer, 0, bytes);
-    v->header.epoch = epoch;
-    v->header.segment = segment;
     ckbi_header_encode(v->io_buffer, &v->header);
     return ckbi_medium_write(v, segment, 0, v->io_buffer, bytes);
 }
@@ -3316,6 +3317,18 @@ static CKBI_UNUSED uint32_t ckbi_journal_left(const ckb_volume *v, const ckbi_jo
         (size_t)ckbi_min(v->io_bytes, ckbi_bytes(ckbi_journal_limit(g, v->header.journal_span) - j->end)));
 }
 
+/* Writes a batch of `count` facts that stand in the buffer behind the room for the record's header. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_write(ckb_volume *v, ckbi_journal *j, uint32_t count,
+                                                        uint32_t durable)
+{
+    uint32_t batch =
+        ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, durable, v->medium.geometry.write_unit);
+    int status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
+    if (status == CKB_OK)
+        j->end += batch / CKBI_UNIT;
+    return status;
+}
+
 static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
 {
     size_t cursor = 0;
@@ -3337,12 +3350,9 @@ static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
             ckbi_fact_put(at, fact);
             more = ckbi_snapshot_next(v, &cursor, fact);
         }
-        uint32_t batch =
-            ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, 0, v->medium.geometry.write_unit);
-        int status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
+        int status = ckbi_journal_write(v, j, count, 0);
         if (status != CKB_OK)
             return status;
-        j->end += batch / CKBI_UNIT;
     }
     return CKB_OK;
 }
@@ -3442,13 +3452,12 @@ static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
         return status;
     for (uint32_t i = 0; i < count; i++)
         ckbi_fact_put(v->io_buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &v->facts[i]);
-    uint32_t batch =
-        ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, j->end, v->medium.geometry.write_unit);
-    status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
+    uint32_t end = j->end;
+    status = ckbi_journal_write(v, j, count, end);
     if (status == CKB_OK)
         status = ckbi_medium_sync(v, j->segment);
-    if (status == CKB_OK)
-        j->end += batch / CKBI_UNIT;
+    if (status != CKB_OK)
+        j->end = end;
     return status;
 }
 
@@ -3512,7 +3521,8 @@ static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
 
 static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
 {
-    int status = ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, CKBI_EPOCH_RETIRED, 0);
+    ckbi_fact_set(v, 0, CKBI_FACT_SEGMENT, segment, CKBI_EPOCH_RETIRED, 0);
+    int status = ckbi_journal_append(v, 1);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -3531,7 +3541,8 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
     v->free_count--;
     CKB_MUTEX_UNLOCK(&v->lock);
     ckbi_segment_set_lost(v, segment, 0, epoch);
-    return ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, epoch, 0);
+    ckbi_fact_set(v, 0, CKBI_FACT_SEGMENT, segment, epoch, 0);
+    return ckbi_journal_append(v, 1);
 }
 
 /* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
@@ -3597,11 +3608,11 @@ static CKBI_UNUSED void ckbi_segment_set_free(ckb_volume *v, uint32_t segment)
     v->free_count++;
 }
 
-/* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
-static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
+/* Frees up to CKBI_FACTS_MAX dead segments; v->freed counts them. The long lock is held. */
+static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v)
 {
     uint32_t count = 0;
-    *freed = 0;
+    v->freed = 0;
     int status = ckbi_writable(v);
     if (status == CKB_OK && v->unsettled)
         status = ckbi_journal_switch(v);
@@ -3631,7 +3642,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     for (uint32_t i = 0; i < count; i++)
         ckbi_segment_set_free(v, v->facts[i].a);
     CKB_MUTEX_UNLOCK(&v->lock);
-    *freed = count;
+    v->freed = count;
     return CKB_OK;
 }
 
@@ -3698,8 +3709,7 @@ static CKBI_UNUSED uint32_t ckbi_spare_segments(ckb_volume *v)
 static CKBI_UNUSED int ckbi_segment_fresh(ckb_volume *v, bool may_use_reserve, uint32_t *segment)
 {
     uint32_t reserve = may_use_reserve ? 0 : v->config.reserve_segments;
-    uint32_t freed = 0;
-    int status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v, &freed) : CKB_OK;
+    int status = ckbi_spare_segments(v) <= reserve ? ckbi_reclaim(v) : CKB_OK;
     while (status == CKB_OK && !ckbi_pool_pop(v, may_use_reserve, segment))
         status = ckbi_spare_segments(v) <= reserve ? CKB_NOSPACE : ckbi_prepare(v);
     return status;
@@ -5587,7 +5597,7 @@ static CKBI_UNUSED int ckbi_writer_finish_segment(ckb_writer *w)
 }
 
 /* Begins to append to a segment that was taken: at its start, or where it was parked. */
-static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segment)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segment)
 {
     ckb_volume *v = w->volume;
     ckbi_segment *s = &v->segments[segment];
@@ -6630,7 +6640,6 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_try(ckb_writer *w, ckbi_append 
 /* Dead segments may be waiting for somebody's sync, deleted containers for the sweep. No lock is held. */
 static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
 {
-    uint32_t freed = 0;
     CKB_MUTEX_LOCK(&v->lock);
     bool sweep = CKBI_HAS_CHUNKS && v->sweep_needed;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -6644,9 +6653,9 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v)
     if (ckbi_each_writer(v, ckbi_writer_let_go) != CKB_OK || ckb_sync(v) != CKB_OK)
         return false;
     CKB_MUTEX_LOCK(&v->long_lock);
-    int status = ckbi_reclaim(v, &freed);
+    bool freed = ckbi_reclaim(v) == CKB_OK && (v->freed > 0 || swept);
     CKB_MUTEX_UNLOCK(&v->long_lock);
-    return status == CKB_OK && (freed > 0 || swept);
+    return freed;
 }
 
 #define CKBI_DELETE 0x80000000u /* flag of an append beside the public ones: it deletes */
@@ -6655,7 +6664,7 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, co
                                        unsigned flags)
 {
     ckb_volume *v = w->volume;
-    bool room_made = false, exists = false;
+    bool room_made = false;
     ckbi_append a;
     ckbi_fill(&a, 0, sizeof(a));
     a.id = id;
@@ -6675,13 +6684,12 @@ static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, co
                 continue;
         } else if (status == CKB_EXISTS) {
             status = ckbi_append_compare(w, &a);
-            exists = status == CKB_OK;
+            if (status == CKB_OK)
+                return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
             if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, &a))
                 continue;
         }
-        if (exists)
-            return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
-        return status == CKB_OK && (flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
+        return status == CKB_OK && (a.flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
     }
 }
 
@@ -8354,7 +8362,8 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
             continue;
         }
         CKB_MUTEX_LOCK(&v->long_lock);
-        status = ckbi_reclaim(v, &freed);
+        status = ckbi_reclaim(v);
+        freed = v->freed;
         if (status == CKB_OK && freed == 0 && prepare)
             status = ckbi_prepare(v);
         CKB_MUTEX_UNLOCK(&v->long_lock);
