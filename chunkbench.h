@@ -95,7 +95,8 @@
  * ckb_reader_memory, ckb_log_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
  * eight slots: about 43 bytes a chunk. A segment takes 60 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
- * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. The stack takes about 700 bytes on a Cortex-M3, without the medium's functions; there
+ * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. The stack takes up to
+ * 600 bytes on a Cortex-M3, without the medium's functions; there
  * is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
@@ -2282,6 +2283,7 @@ struct ckb_volume {
     ckbi_chain chain;
     ckb_probe_info probed[3];            /* of the two sides of the journal, and of the segment looked at */
     uint32_t refused;                    /* erases that answered NOSPACE in this preparation */
+    uint32_t freed;                      /* segments that the last reclaim freed */
     ckbi_fact facts[CKBI_FACTS_MAX + 1]; /* the last one is the snapshot's */
 
     uint64_t unidentified; /* damaged places of which nobody knows what was there */
@@ -3270,6 +3272,8 @@ static CKBI_UNUSED int ckbi_medium_sync(ckb_volume *v, uint32_t segment)
  * CKB_CORRUPT: the segment must be retired. The I/O buffer is used. */
 static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint64_t epoch)
 {
+    v->header.epoch = epoch;
+    v->header.segment = segment;
     int status = v->medium.erase(v->medium.context, segment);
     if (status == CKB_NOSPACE || status == CKB_CORRUPT)
         return status;
@@ -3277,8 +3281,6 @@ static CKBI_UNUSED int ckbi_segment_begin(ckb_volume *v, uint32_t segment, uint6
         return ckbi_fail(v, status, segment, 0);
     size_t bytes = (size_t)ckbi_data_start(&v->medium.geometry) * CKBI_UNIT;
     ckbi_fill(v->io_buffer, 0, bytes);
-    v->header.epoch = epoch;
-    v->header.segment = segment;
     ckbi_header_encode(v->io_buffer, &v->header);
     return ckbi_medium_write(v, segment, 0, v->io_buffer, bytes);
 }
@@ -3364,6 +3366,18 @@ static CKBI_UNUSED uint32_t ckbi_journal_left(const ckb_volume *v, const ckbi_jo
         (size_t)ckbi_min(v->io_bytes, ckbi_bytes(ckbi_journal_limit(g, v->header.journal_span) - j->end)));
 }
 
+/* Writes a batch of `count` facts that stand in the buffer behind the room for the record's header. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_journal_write(ckb_volume *v, ckbi_journal *j, uint32_t count,
+                                                        uint32_t durable)
+{
+    uint32_t batch =
+        ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, durable, v->medium.geometry.write_unit);
+    int status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
+    if (status == CKB_OK)
+        j->end += batch / CKBI_UNIT;
+    return status;
+}
+
 static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
 {
     size_t cursor = 0;
@@ -3385,12 +3399,9 @@ static CKBI_UNUSED int ckbi_snapshot_write(ckb_volume *v, ckbi_journal *j)
             ckbi_fact_put(at, fact);
             more = ckbi_snapshot_next(v, &cursor, fact);
         }
-        uint32_t batch =
-            ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, 0, v->medium.geometry.write_unit);
-        int status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
+        int status = ckbi_journal_write(v, j, count, 0);
         if (status != CKB_OK)
             return status;
-        j->end += batch / CKBI_UNIT;
     }
     return CKB_OK;
 }
@@ -3490,13 +3501,12 @@ static CKBI_UNUSED int ckbi_journal_append(ckb_volume *v, uint32_t count)
         return status;
     for (uint32_t i = 0; i < count; i++)
         ckbi_fact_put(v->io_buffer + CKBI_RECORD_COMMON + (size_t)i * CKBI_FACT_BYTES, &v->facts[i]);
-    uint32_t batch =
-        ckbi_facts_frame(v->io_buffer, count, j->seed, j->end, j->end, v->medium.geometry.write_unit);
-    status = ckbi_medium_write(v, j->segment, j->end, v->io_buffer, batch);
+    uint32_t end = j->end;
+    status = ckbi_journal_write(v, j, count, end);
     if (status == CKB_OK)
         status = ckbi_medium_sync(v, j->segment);
-    if (status == CKB_OK)
-        j->end += batch / CKBI_UNIT;
+    if (status != CKB_OK)
+        j->end = end;
     return status;
 }
 
@@ -3551,7 +3561,8 @@ static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
 
 static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
 {
-    int status = ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, CKBI_EPOCH_RETIRED, 0);
+    ckbi_fact_set(v, 0, CKBI_FACT_SEGMENT, segment, CKBI_EPOCH_RETIRED, 0);
+    int status = ckbi_journal_append(v, 1);
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
@@ -3570,7 +3581,8 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
     v->free_count--;
     CKB_MUTEX_UNLOCK(&v->lock);
     ckbi_segment_set_lost(v, segment, 0, epoch);
-    return ckbi_journal_say(v, CKBI_FACT_SEGMENT, segment, epoch, 0);
+    ckbi_fact_set(v, 0, CKBI_FACT_SEGMENT, segment, epoch, 0);
+    return ckbi_journal_append(v, 1);
 }
 
 /* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
@@ -3644,11 +3656,11 @@ static CKBI_UNUSED bool ckbi_segment_is_settled(const ckbi_segment *s)
     return s->state == CKBI_SEGMENT_PARKED || (s->state == CKBI_SEGMENT_FULL && s->extent == CKBI_EXTENT_FULL);
 }
 
-/* Frees up to CKBI_FACTS_MAX dead segments. The long lock is held. `*freed` counts them. */
-static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
+/* Frees up to CKBI_FACTS_MAX dead segments; v->freed counts them. The long lock is held. */
+static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v)
 {
     uint32_t count = 0;
-    *freed = 0;
+    v->freed = 0;
     int status = ckbi_writable(v);
     if (status == CKB_OK && v->unsettled)
         status = ckbi_journal_switch(v);
@@ -3676,7 +3688,7 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
         ckbi_segment_set_free(v, v->facts[i].a);
     v->sweep_pays = v->let_go > 0;
     CKB_MUTEX_UNLOCK(&v->lock);
-    *freed = count;
+    v->freed = count;
     return CKB_OK;
 }
 
@@ -3742,8 +3754,7 @@ static CKBI_UNUSED uint32_t ckbi_spare_segments(ckb_volume *v)
 /* A segment that nobody used: a prepared one, or one prepared here. The long lock is held. */
 static CKBI_UNUSED int ckbi_segment_fresh(ckb_volume *v, uint32_t keep, uint32_t *segment)
 {
-    uint32_t freed = 0;
-    int status = ckbi_spare_segments(v) <= keep ? ckbi_reclaim(v, &freed) : CKB_OK;
+    int status = ckbi_spare_segments(v) <= keep ? ckbi_reclaim(v) : CKB_OK;
     while (status == CKB_OK && !ckbi_pool_pop(v, keep, segment))
         status = ckbi_spare_segments(v) <= keep ? CKB_NOSPACE : ckbi_prepare(v);
     return status;
@@ -5704,7 +5715,7 @@ static CKBI_UNUSED int ckbi_writer_finish_segment(ckb_writer *w)
 }
 
 /* Begins to append to a segment that was taken: at its start, or where it was parked. */
-static CKBI_UNUSED void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segment)
+static CKBI_UNUSED CKBI_NOINLINE void ckbi_writer_begin_segment(ckb_writer *w, uint32_t segment)
 {
     ckb_volume *v = w->volume;
     ckbi_segment *s = &v->segments[segment];
@@ -7101,7 +7112,6 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
 static CKBI_UNUSED int ckbi_compact_end(ckb_volume *v, int status)
 {
     ckbi_compactor *c = v->compactor;
-    uint32_t freed = 0;
     if (status == CKB_END)
         status = ckbi_writer_commit(c->writer);
     CKB_MUTEX_LOCK(&v->lock);
@@ -7113,7 +7123,7 @@ static CKBI_UNUSED int ckbi_compact_end(ckb_volume *v, int status)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->long_lock);
-    status = ckbi_reclaim(v, &freed);
+    status = ckbi_reclaim(v);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -7195,7 +7205,9 @@ static CKBI_UNUSED int ckbi_sync_and_reclaim(ckb_volume *v, uint32_t *freed)
     int status = ckb_sync(v);
     CKB_MUTEX_LOCK(&v->long_lock);
     if (status == CKB_OK)
-        status = ckbi_reclaim(v, freed);
+        status = ckbi_reclaim(v);
+    if (freed)
+        *freed = v->freed;
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -7204,7 +7216,6 @@ static CKBI_UNUSED int ckbi_sync_and_reclaim(ckb_volume *v, uint32_t *freed)
 static CKBI_UNUSED int ckbi_compact_when_short(ckb_volume *v, bool *work)
 {
     int status = CKB_OK;
-    uint32_t freed;
     if (!v->compactor)
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->tidy_lock);
@@ -7214,7 +7225,7 @@ static CKBI_UNUSED int ckbi_compact_when_short(ckb_volume *v, bool *work)
     /* The last segments are not used up while others only wait for somebody's commit. */
     if (status == CKB_OK && short_of && v->victim == CKB_NO_SEGMENT &&
         ckbi_spare_segments(v) <= v->config.reserve_segments)
-        status = ckbi_sync_and_reclaim(v, &freed);
+        status = ckbi_sync_and_reclaim(v, NULL);
     if (status == CKB_OK && (short_of || pass))
         status = ckbi_compact_step(v, ckbi_compact_least(v, CKBI_COMPACT_PERCENT), work);
     CKB_MUTEX_UNLOCK(&v->tidy_lock);
@@ -7243,7 +7254,6 @@ static CKBI_UNUSED bool ckbi_sweep_all(ckb_volume *v)
 static CKBI_UNUSED bool ckbi_compact_for_room(ckb_volume *v, uint32_t keep, bool index)
 {
     bool made = false, work = !index;
-    uint32_t freed;
     int status = CKB_OK;
     if (!v->compactor)
         return false;
@@ -7253,7 +7263,7 @@ static CKBI_UNUSED bool ckbi_compact_for_room(ckb_volume *v, uint32_t keep, bool
     while (status == CKB_OK && work && !made) {
         status = ckbi_compact_step(v, ckbi_compact_least(v, CKBI_COMPACT_PERCENT_SHORT), &work);
         if (status == CKB_OK && v->victim == CKB_NO_SEGMENT)
-            status = ckbi_sync_and_reclaim(v, &freed);
+            status = ckbi_sync_and_reclaim(v, NULL);
         if (status == CKB_OK && !work)
             status = ckbi_compact_pass(v, 0, &work);
         made = index ? ckbi_sweep_all(v) : ckbi_spare_segments(v) > keep;
@@ -7266,7 +7276,6 @@ CKBI_CHUNK_DEF int ckb_compact(ckb_volume *volume, uint32_t percent, uint32_t bu
 {
     ckb_volume *v = volume;
     bool work = true;
-    uint32_t freed;
     int status = ckbi_writable(v);
     if (percent == 0 || percent > 100 || (status == CKB_OK && !v->compactor))
         return CKB_INVALID;
@@ -7274,7 +7283,7 @@ CKBI_CHUNK_DEF int ckb_compact(ckb_volume *volume, uint32_t percent, uint32_t bu
         CKB_MUTEX_LOCK(&v->tidy_lock);
         status = ckbi_compact_step(v, ckbi_compact_least(v, percent), &work);
         if (status == CKB_OK && v->victim == CKB_NO_SEGMENT)
-            status = ckbi_sync_and_reclaim(v, &freed);
+            status = ckbi_sync_and_reclaim(v, NULL);
         if (status == CKB_OK && !work)
             status = ckbi_compact_pass(v, 0, &work);
         CKB_MUTEX_UNLOCK(&v->tidy_lock);
@@ -7310,7 +7319,6 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_once(ckb_writer *w, const ckb_c
                                                       size_t length, unsigned flags, bool *index_full)
 {
     ckb_volume *v = w->volume;
-    bool exists = false;
     ckbi_append a;
     ckbi_fill(&a, 0, sizeof(a));
     a.id = id;
@@ -7327,13 +7335,12 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_once(ckb_writer *w, const ckb_c
                 continue;
         } else if (status == CKB_EXISTS) {
             status = ckbi_append_compare(w, &a);
-            exists = status == CKB_OK;
+            if (status == CKB_OK)
+                return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
             if (status == CKB_CORRUPT && !ckbi_append_stands_still(v, &a))
                 continue;
         }
-        if (exists)
-            return ckb_sync(v); /* it may wait in another writer, where this one's commit would miss it */
-        return status == CKB_OK && (flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
+        return status == CKB_OK && (a.flags & CKB_DURABLE) ? ckbi_writer_commit(w) : status;
     }
 }
 
@@ -9035,7 +9042,8 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
             continue;
         }
         CKB_MUTEX_LOCK(&v->long_lock);
-        status = ckbi_reclaim(v, &freed);
+        status = ckbi_reclaim(v);
+        freed = v->freed;
         if (status == CKB_OK && freed == 0 && prepare)
             status = ckbi_prepare(v);
         CKB_MUTEX_UNLOCK(&v->long_lock);
