@@ -8487,8 +8487,15 @@ static CKBI_UNUSED bool ckbi_checkpoint_is_due(const ckb_volume *v)
     return v->drafting || v->fresh_records >= ckbi_max(records, v->config.checkpoint_records);
 }
 
-/* Begins a checkpoint where it would spare something, and there is plenty of room. All that was appended
- * before is durable. */
+/* A segment that takes no more never changes; its records are durable at the latest when the checkpoint is put
+ * in force. One in which nothing counts is freed soon. */
+static CKBI_UNUSED bool ckbi_segment_can_be_covered(const ckbi_segment *s)
+{
+    return s->state == CKBI_SEGMENT_FULL && s->log == 0 && s->cover != CKBI_NEVER_COVERED &&
+           CKBI_LOAD(&s->live) != 0;
+}
+
+/* Begins a checkpoint where it would spare something, and there is plenty of room. */
 static CKBI_UNUSED void ckbi_draft_begin(ckb_volume *v)
 {
     const ckb_geometry *g = &v->medium.geometry;
@@ -8502,7 +8509,7 @@ static CKBI_UNUSED void ckbi_draft_begin(ckb_volume *v)
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && !useful; i++) {
         const ckbi_segment *s = &v->segments[i];
-        useful = s->state == CKBI_SEGMENT_FULL && s->log == 0 && s->cover == 0 && CKBI_LOAD(&s->live) != 0;
+        useful = s->cover == 0 && ckbi_segment_can_be_covered(s);
     }
     v->fresh_records = 0;
     v->drafting = useful && segments * 8 <= v->pool_count + v->free_count;
@@ -8576,8 +8583,8 @@ static CKBI_UNUSED int ckbi_draft_roll(ckb_volume *v)
     return CKB_OK;
 }
 
-/* Rows for the segments whose records all are durable and never change. Entries are written after all of them:
- * whatever is in such a segment, the index has it by then, or what superseded it. */
+/* Rows for the segments that are covered. Entries are written after all of them: whatever is in such a segment,
+ * the index has it by then, or what superseded it. */
 static CKBI_UNUSED uint32_t ckbi_draft_rows(ckb_volume *v, uint8_t *to, uint32_t room)
 {
     uint32_t bytes = 0;
@@ -8585,8 +8592,7 @@ static CKBI_UNUSED uint32_t ckbi_draft_rows(ckb_volume *v, uint8_t *to, uint32_t
     for (; v->draft_row < v->header.segment_count && bytes + CKBI_CHECKPOINT_ROW_BYTES <= room;
          v->draft_row++) {
         ckbi_segment *s = &v->segments[v->draft_row];
-        if (s->state != CKBI_SEGMENT_FULL || s->extent != CKBI_EXTENT_FULL || s->log != 0 ||
-            s->cover == CKBI_NEVER_COVERED || CKBI_LOAD(&s->live) == 0)
+        if (!ckbi_segment_can_be_covered(s))
             continue;
         s->cover = CKBI_COVERED;
         ckbi_put32(to + bytes, v->draft_row);
@@ -8683,10 +8689,12 @@ static CKBI_UNUSED int ckbi_checkpoint_step(ckb_volume *v, bool *more)
     CKB_MUTEX_UNLOCK(&v->lock);
     if (!*more)
         return CKB_OK;
-    int status = drafting ? ckbi_draft_step(v) : ckb_sync(v);
-    if (!drafting && status == CKB_OK)
+    int status = CKB_OK;
+    if (drafting)
+        status = ckbi_draft_step(v);
+    else
         ckbi_draft_begin(v);
-    if (drafting && status == CKB_NOSPACE) {
+    if (status == CKB_NOSPACE) {
         ckbi_draft_drop(v);
         status = CKB_OK;
     }

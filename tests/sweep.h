@@ -41,6 +41,8 @@ typedef struct sweep {
 extern const world_shape sweep_small;
 /* Large chunks: more than a window of 16 KiB and more than a writer's buffer; sectors of 512 bytes. */
 extern const world_shape sweep_large;
+/* With room for checkpoints, which begin as often as they can; beside a log they take several segments. */
+extern const world_shape sweep_checkpoint, sweep_checkpoint_log;
 /* So many segments that the journal takes several on each side. */
 extern const world_shape sweep_many;
 /* Logs and chunks, by write unit: from bytes on a small chip to pages. Most segments are of a few entries. */

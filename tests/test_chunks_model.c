@@ -120,6 +120,7 @@ static void mount_again(model *now)
 {
     verdict_status(&now->verdict, "mount", 0, world_mount(&now->world), WORLD_BIT(CKB_OK));
     if (verdict_good(&now->verdict)) {
+        world_compare_mounts(&now->world, &now->verdict);
         world_open_writers(&now->world, WRITERS, &now->verdict);
     }
 }
