@@ -4158,6 +4158,15 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_find_journal(ckbi_mounting *m)
     return CKB_OK;
 }
 
+/* Counts a record, or takes it back: `sign` is 1 or all ones. Nobody else is there yet. */
+static CKBI_UNUSED void ckbi_mount_count(ckb_volume *v, ckbi_container *c, const ckbi_slot *slot, uint64_t sign)
+{
+    bool tombstone = slot->version & CKBI_TOMBSTONE;
+    v->segments[slot->segment].live += (uint32_t)sign * ckbi_record_units(slot->length, tombstone);
+    c->chunks += tombstone ? 0 : sign;
+    c->bytes += tombstone ? 0 : sign * slot->length;
+}
+
 /* Puts one version of a chunk into the index; the newest stays. */
 static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry)
 {
@@ -4185,8 +4194,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
         if (mine < theirs ||
             (mine == theirs && v->segments[entry->segment].epoch <= v->segments[slot->segment].epoch))
             return CKB_OK;
-        v->segments[slot->segment].live -= ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE);
-        ckbi_container_count(c, slot, false);
+        ckbi_mount_count(v, c, slot, UINT64_MAX);
     } else {
         slot = ckbi_index_add(&v->index, partition, hash, entry->serial, entry->block, entry->chunk);
         if (!slot)
@@ -4195,8 +4203,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
                                     v->index.capacity + 1);
     }
     *slot = *entry;
-    v->segments[slot->segment].live += ckbi_record_units(slot->length, slot->version & CKBI_TOMBSTONE);
-    ckbi_container_count(c, slot, true);
+    ckbi_mount_count(v, c, slot, 1);
     return CKB_OK;
 }
 
@@ -4893,6 +4900,16 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_item(ckbi_mounting *m, const uint8_
     return ckbi_extent_valid(&v->medium.geometry, CKBI_EXTENT_FULL, s->end, s->summary) ? CKB_OK : CKB_CORRUPT;
 }
 
+#define CKBI_PREFETCH_BYTES (8 * CKBI_CHECKPOINT_ENTRY_BYTES)
+
+/* Begins to fetch where an entry will go. */
+static CKBI_UNUSED void ckbi_mount_prefetch(const ckbi_index *index, const uint8_t *e)
+{
+    uint32_t chunk = ckbi_get32(e + 4);
+    uint64_t hash = ckbi_index_hash(index, ckbi_get32(e), ckbi_get64(e + 8), chunk);
+    CKBI_PREFETCH(ckbi_index_slot(index, ckbi_index_partition(index, hash), hash, chunk, 0));
+}
+
 /* Takes in one record, which verifies. */
 static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk *walk)
 {
@@ -4907,8 +4924,11 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk 
         if (step == 0)
             return CKB_CORRUPT;
         status = ckbi_source_get(&walk->source, r->payload + done, step, &e);
-        for (uint32_t at = 0; at < step && status == CKB_OK; at += item)
+        for (uint32_t at = 0; at < step && status == CKB_OK; at += item) {
+            if (!row && step - at > CKBI_PREFETCH_BYTES)
+                ckbi_mount_prefetch(&m->volume->index, e + at + CKBI_PREFETCH_BYTES);
             status = ckbi_mount_checkpoint_item(m, e + at, row);
+        }
         done += step;
     }
     return status;
