@@ -68,6 +68,7 @@
  *   - Nothing durable is rewritten in place: each write unit is written at most once between two erases,
  *     in rising order inside a segment.
  *   - A mount writes nothing, allocates nothing and needs no free space.
+ *   - A checkpoint only saves time: a mount with it and one without find the same chunks at the same places.
  *   - A failed write or sync is final for the mount: it and all later writes say so; reads go on.
  *
  * Not promised:
@@ -76,6 +77,7 @@
  *   - That entries found after an unclean end are durable before the next commit: see ckb_log_open.
  *   - Anything about a medium whose sync lies. `chunkbench check --acks` finds such media.
  *   - Repair: damaged bytes are found and named, there is no second copy.
+ *   - That a mount finds damage in segments that a checkpoint lets it skip: reads do, and ckb_check.
  *   - Secrecy or authenticity: CRC-32C finds accidents, not attackers.
  *   - That DELETED is answered for ever: a container that was deleted is forgotten when its place in the
  *     table is needed and nothing of it is left; its id may then be used again and finds nothing old.
@@ -148,9 +150,10 @@
  *   that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
  *   next multiple of 8. Gaps for alignment hold zeros and mean nothing.
  *
- *    1 START    first in a segment. 20: stream (1 chunks, 2 a log). 24: stream id 8, place in the stream 8,
- *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8; of a log also its first index
- *               8. Chunk segments stand alone; the stream id of a log is its serial.
+ *    1 START    first in a segment. 20: stream (1 chunks, 2 a log, 3 a checkpoint). 24: stream id 8, place in the
+ *               stream 8, predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8; of a log also its
+ *               first index 8, of a checkpoint zero. Chunk segments stand alone; the stream id of a log is its
+ *               serial, of a checkpoint zero like its place.
  *    2 END      closes a batch; its payload is the padding to the next write unit. Flag 2: the segment's last.
  *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is preceded
  *               by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified.
@@ -165,8 +168,10 @@
  *               over; as much before it, on sides of several segments, that of this one, which continues it.
  *    9 ENTRY    20: how many entries before this one were not durable when it was written (0xFFFFFFFF: so many
  *               or more). 24: index 8, term 8. That is a durable mark that reaches over segments.
+ *   10 CHECKPOINT 20: 0 rows of 24 bytes: segment 4, records 4 (zero), epoch 8, end 4, last summary 4; 1 entries of
+ *               32 bytes: as in SUMMARY, then segment 4.
  *
- *   Types up to 31 are reserved for checkpoints and the like. A batch is what one write takes to the medium:
+ *   Types up to 31 are reserved. A batch is what one write takes to the medium:
  *   it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
  *   flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
  *   padding a batch.
@@ -186,6 +191,8 @@
  *    5 CLEAN      b next epoch at a clean unmount: every segment of a lower epoch is durable to its last END
  *    6 LOG        a serial, b and c name of up to 16 bytes, zero-padded; all zero: the log was deleted
  *    7 LOG_FIRST  a serial, b index of the first entry that is kept, c epoch: its segments of a lower one are void
+ *    8 CHECKPOINT a its last segment, b epoch of that, c its end in bits 0-29 and the count of entries from bit 30:
+ *                 the checkpoint in force from here on
  *
  *   When a side is full, and at the first fact of every mount (so that nothing is appended behind a tail that a
  *   crash may have left), the other one is begun with a snapshot, under an epoch with which nothing in it
@@ -196,6 +203,15 @@
  * is a LOG_FIRST; so is a reset, which makes all segments there are void. A truncate frees segments, newest
  * first, and gives the one that stays the extent "full" with its new end, in one batch of facts where they fit;
  * then the log goes on in another segment. Container and log serials are given from one counter.
+ *
+ * CHECKPOINT. The index as it was, so that a mount need not read the segments that the rows name: full ones of
+ * chunks, which change no more as long as they have their epoch. Rows come first, then the slots of the index in its
+ * order, so that whatever is in a covered segment is in an entry, or what superseded it is, or that is in a segment
+ * that is read. Where a row's epoch is not the journal's the segment was freed since: what it held is superseded.
+ * Entries of segments that are not covered are passed over. The segments of a checkpoint name each other backwards.
+ * It is in force by one fact, written when its segments are durable, and all that its entries tell of too; after that
+ * the one before it is freed. Its segments are free again when no such fact names them. It costs 32 bytes for each
+ * chunk, and one is begun when half as many records as the last one holds are new in full segments.
  *
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
  * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
@@ -239,6 +255,16 @@
  *   L8  START does not verify, entries do               damage; the successor tells whose it is, or else as L6
  *   L9  an index that does not follow                   damage: both values
  *   L10 the place of the last entry holds none          damage; the records instead
+ *   C1  checkpoint complete                             its entries; the segments it covers are not read
+ *   C2  segments of one that is not in force            free again: it was interrupted, or is the one before
+ *   C3  a record of it does not verify, or its count    damage, place given; all segments are read instead, and
+ *       is another                                      its own are free
+ *   C4  a segment of it, its START or epoch is not      as C3; a header that is missing matters to nobody
+ *       there
+ *   C5  a segment that it covers was freed since        passed over, and read if it is in use again
+ *   C6  the journal dropped a tail                      all segments are read: facts newer than the checkpoint
+ *                                                       may be lost; its own are free
+ *   C7  a segment where a mount finds damage, S7 or R2  is never covered: each mount finds it again
  *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
  *   R2  chunk or log of a serial not yet given          damage: the journal lost a fact
  *   E1  the medium reports an error                     the mount fails with it: it says nothing about the data
@@ -480,8 +506,9 @@ CKB_API int ckb_format(const ckb_medium *medium, const ckb_format_config *config
 CKB_API int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *memory, size_t bytes,
                       ckb_volume **volume, ckb_fault *fault);
 
-/* Closes all writers (everything appended is durable on return), marks the volume clean. No other call
- * may be running. The memory is the caller's again whatever is returned.
+/* Closes all writers (everything appended is durable on return), marks the volume clean. Before that the index is
+ * checkpointed where that spares the next mount 1024 records or more, and one sixteenth of them. No other call may
+ * be running. The memory is the caller's again whatever is returned.
  * CKB_FAILED, CKB_IO: not everything could be made durable. CKB_NOSPACE: all is durable, but the volume
  * could not be marked clean; the next mount takes longer. */
 CKB_API int ckb_unmount(ckb_volume *volume);
@@ -491,8 +518,9 @@ CKB_API int ckb_unmount(ckb_volume *volume);
 CKB_API int ckb_sync(ckb_volume *volume);
 
 /* Work that keeps later calls short: frees dead segments, prepares segments ahead, forgets the chunks
- * of deleted containers. `budget` bounds the steps (a step is about one segment operation, or 1024
- * index slots); `*more` (may be null) says whether work is left. From any thread, at any time.
+ * of deleted containers, and checkpoints the index, which keeps a mount short (ckb_config.checkpoint_records).
+ * `budget` bounds the steps (a step is about one segment operation, one I/O buffer, or 1024 index slots); `*more`
+ * (may be null) says whether work is left. From any thread, at any time.
  * CKB_IO, CKB_FAILED, CKB_READONLY; CKB_NOSPACE: no segment could be prepared, nothing is wrong. */
 CKB_API int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more);
 #endif
@@ -4981,8 +5009,16 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_chain(ckbi_mounting *m, uint32_t *c
     return CKB_OK;
 }
 
-/* A checkpoint that does not verify, at the place given: all that was taken from it is forgotten, and what it
- * was kept in is free. */
+/* There is no checkpoint in force; what it was kept in is free. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_forget(ckb_volume *v, uint32_t count)
+{
+    v->checkpoint.at.epoch = 0;
+    while (count > 0)
+        v->segments[v->pool[--count]].state = CKBI_SEGMENT_FREE;
+    return CKB_OK;
+}
+
+/* A checkpoint that does not verify, at the place given: all that was taken from it is forgotten. */
 static CKBI_UNUSED int ckbi_mount_checkpoint_undo(ckbi_mounting *m, uint32_t count, uint32_t segment,
                                                   uint64_t offset)
 {
@@ -4991,12 +5027,10 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_undo(ckbi_mounting *m, uint32_t cou
     v->mount_covered = 0;
     v->mount_entries = 0;
     int status = ckbi_mount_find_journal(m);
-    for (uint32_t i = 0; i < count && status == CKB_OK; i++)
-        v->segments[v->pool[i]].state = CKBI_SEGMENT_FREE;
-    v->checkpoint.at.epoch = 0;
-    if (status == CKB_OK)
-        ckbi_damage(v, CKB_TOPIC_CHECKPOINT, segment, offset, 0, 0);
-    return status;
+    if (status != CKB_OK)
+        return status;
+    ckbi_damage(v, CKB_TOPIC_CHECKPOINT, segment, offset, 0, 0);
+    return ckbi_mount_checkpoint_forget(v, count);
 }
 
 /* Takes in the checkpoint. Where the journal lost its tail nobody knows whether what the checkpoint covers is
@@ -5007,11 +5041,9 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_checkpoint(ckbi_mounting *m)
     uint32_t count = 0, segment = 0;
     if (v->checkpoint.at.epoch == 0)
         return CKB_OK;
-    if (v->config.ignore_checkpoint || v->dropped_tails > 0) {
-        v->checkpoint.at.epoch = 0;
-        return CKB_OK;
-    }
     int status = ckbi_mount_checkpoint_chain(m, &count, &segment);
+    if ((status == CKB_OK || status == CKB_CORRUPT) && (v->config.ignore_checkpoint || v->dropped_tails > 0))
+        return ckbi_mount_checkpoint_forget(v, count);
     uint64_t offset = ckbi_data_start(&v->medium.geometry);
     for (uint32_t i = count; i-- > 0 && status == CKB_OK;) {
         segment = v->pool[i];
@@ -8211,6 +8243,8 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
     out->read_only = true;
 #endif
     out->read_only = out->read_only || out->salvage;
+    /* Where something is lost the newest that is left may be in a segment that a checkpoint covers. */
+    out->ignore_checkpoint = out->ignore_checkpoint || out->salvage;
 }
 
 /* Smallest power of two that keeps the hash tables of containers half empty. */

@@ -141,7 +141,8 @@ static void *shared_memory;
 static uint32_t stopping, failures;
 static size_t writer_bytes, reader_bytes, volume_bytes;
 static void *volume_memory;
-static const ckb_config config = {.max_chunks = 70000, .max_containers = 64, .max_writers = 16};
+static const ckb_config config = {
+    .max_chunks = 70000, .max_containers = 64, .max_writers = 16, .checkpoint_records = 64};
 
 static uint64_t random_next(uint64_t *state)
 {

@@ -110,6 +110,8 @@ int world_mount(test_world *world);
 /* Holds the volume, which was just mounted, against a mount that reads all segments: where there is a checkpoint in
  * force both must show the same. */
 void world_compare_mounts(test_world *world, world_verdict *verdict);
+/* The same whether there is a checkpoint or not, but only for chunks and containers. */
+void world_compare_chunks(test_world *world, world_verdict *verdict);
 /* Mounts that took their chunks from a checkpoint and were compared, in all worlds. */
 uint64_t world_compared_mounts(void);
 int world_unmount(test_world *world);
