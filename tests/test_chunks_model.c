@@ -291,6 +291,19 @@ Test(chunks_model, agree_with_a_plain_model_in_a_million_operations_and_power_cu
     }
 }
 
+Test(chunks_model, agree_with_a_plain_model_while_checkpoints_are_taken)
+{
+    static model now = {.name = "checkpoint", .seed = 14, .operations = 200000, .power_cuts = true};
+    world_shape shape = model_shape;
+    shape.geometry.segment_count = 48;
+    shape.config.checkpoint_records = 1;
+    if (model_settings(&now)) {
+        run_model(&now, &shape, NULL);
+        cr_expect(world_compared_mounts() > 50, "only %d mounts with a checkpoint",
+                  (int)world_compared_mounts());
+    }
+}
+
 Test(chunks_model, agree_with_a_plain_model_on_a_directory)
 {
     static model now = {.name = "directory", .seed = 12, .operations = 50000};

@@ -265,9 +265,9 @@ void world_compare_chunks(test_world *world, world_verdict *verdict)
     ckb_volume *without = mount_plain(world, verdict);
     if (without) {
         ckb_stat stat;
-        ckb_volume_stat(world->volume, &stat);
+        ckb_volume_stat(without, &stat);
         compare_chunks(world, without, verdict);
-        compare_containers(world->volume, without, stat.segments_lost == 0, verdict);
+        compare_containers(world->volume, without, stat.damage == 0, verdict);
     }
 }
 
