@@ -69,6 +69,7 @@
  *   - Nothing durable is rewritten in place: each write unit is written at most once between two erases,
  *     in rising order inside a segment.
  *   - A mount writes nothing, allocates nothing and needs no free space.
+ *   - A checkpoint only saves time: a mount with it and one without find the same chunks at the same places.
  *   - A failed write or sync is final for the mount: it and all later writes say so; reads go on.
  *
  * Not promised:
@@ -77,6 +78,7 @@
  *   - That entries found after an unclean end are durable before the next commit: see ckb_log_open.
  *   - Anything about a medium whose sync lies. `chunkbench check --acks` finds such media.
  *   - Repair: damaged bytes are found and named, there is no second copy.
+ *   - That a mount finds damage in segments that a checkpoint lets it skip: reads do, and ckb_check.
  *   - Secrecy or authenticity: CRC-32C finds accidents, not attackers.
  *   - That DELETED is answered for ever: a container that was deleted is forgotten when its place in the
  *     table is needed and nothing of it is left, a chunk when compaction has removed its last old record. The
@@ -151,10 +153,10 @@
  *   that are stale, moved or misdirected do not verify. Zeros and 0xFF are no valid type. A record ends at the
  *   next multiple of 8. Gaps for alignment hold zeros and mean nothing.
  *
- *    1 START    first in a segment. 20: stream (1 chunks, 2 a log, 4 chunks moved by compaction). 24: stream id
- *               8, place in the stream 8,
- *               predecessor's segment 4 (0xFFFFFFFF none), its end 4, its epoch 8; of a log also its first index
- *               8. Chunk segments stand alone; the stream id of a log is its serial.
+ *    1 START    first in a segment. 20: stream (1 chunks, 2 a log, 3 a checkpoint, 4 chunks that compaction moved).
+ *               24: stream id 8, place in the stream 8, predecessor's segment 4 (0xFFFFFFFF none), its end 4, its
+ *               epoch 8; of a log also its first index 8, of a checkpoint zero. Chunk segments stand alone; the
+ *               stream id of a log is its serial, of a checkpoint zero like its place.
  *    2 END      closes a batch; its payload is the padding to the next write unit. Flag 2: the segment's last.
  *    3 CHUNK    20: version. 24: container serial 4, chunk 4, block 8. A payload of more than 16 KiB is preceded
  *               by a table of one checksum (4 bytes) for each window of 16 KiB, so part of it can be verified.
@@ -169,8 +171,10 @@
  *               over; as much before it, on sides of several segments, that of this one, which continues it.
  *    9 ENTRY    20: how many entries before this one were not durable when it was written (0xFFFFFFFF: so many
  *               or more). 24: index 8, term 8. That is a durable mark that reaches over segments.
+ *   10 CHECKPOINT 20: 0 rows of 24 bytes: segment 4, records 4 (zero), epoch 8, end 4, last summary 4; 1 entries of
+ *               32 bytes: as in SUMMARY, then segment 4.
  *
- *   Types up to 31 are reserved for checkpoints and the like. A batch is what one write takes to the medium:
+ *   Types up to 31 are reserved. A batch is what one write takes to the medium:
  *   it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
  *   flag 1 a batch is cut at the unit instead.) The costs: 40 bytes a chunk, 28 in its summary, 24 and the
  *   padding a batch.
@@ -190,6 +194,8 @@
  *    5 CLEAN      b next epoch at a clean unmount: every segment of a lower epoch is durable to its last END
  *    6 LOG        a serial, b and c name of up to 16 bytes, zero-padded; all zero: the log was deleted
  *    7 LOG_FIRST  a serial, b index of the first entry that is kept, c epoch: its segments of a lower one are void
+ *    8 CHECKPOINT a its last segment, b epoch of that, c its end in bits 0-29 and the count of entries from bit 30:
+ *                 the checkpoint in force from here on
  *
  *   When a side is full, and at the first fact of every mount (so that nothing is appended behind a tail that a
  *   crash may have left), the other one is begun with a snapshot, under an epoch with which nothing in it
@@ -200,6 +206,15 @@
  * is a LOG_FIRST; so is a reset, which makes all segments there are void. A truncate frees segments, newest
  * first, and gives the one that stays the extent "full" with its new end, in one batch of facts where they fit;
  * then the log goes on in another segment. Container and log serials are given from one counter.
+ *
+ * CHECKPOINT. The index as it was, so that a mount need not read the segments that the rows name: full ones of
+ * chunks, which change no more as long as they have their epoch. Rows come first, then the slots of the index in its
+ * order, so that whatever is in a covered segment is in an entry, or what superseded it is, or that is in a segment
+ * that is read. Where a row's epoch is not the journal's the segment was freed since: what it held is superseded.
+ * Entries of segments that are not covered are passed over. The segments of a checkpoint name each other backwards.
+ * It is in force by one fact, written when its segments are durable, and all that its entries tell of too; after that
+ * the one before it is freed. Its segments are free again when no such fact names them. It costs 32 bytes for each
+ * chunk, and one is begun when half as many records as the last one holds are new in full segments.
  *
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
  * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
@@ -246,6 +261,16 @@
  *   L8  START does not verify, entries do               damage; the successor tells whose it is, or else as L6
  *   L9  an index that does not follow                   damage: both values
  *   L10 the place of the last entry holds none          damage; the records instead
+ *   C1  checkpoint complete                             its entries; the segments it covers are not read
+ *   C2  segments of one that is not in force            free again: it was interrupted, or is the one before
+ *   C3  a record of it does not verify, or its count    damage, place given; all segments are read instead, and
+ *       is another                                      its own are free
+ *   C4  a segment of it, its START or epoch is not      as C3; a header that is missing matters to nobody
+ *       there
+ *   C5  a segment that it covers was freed since        passed over, and read if it is in use again
+ *   C6  the journal dropped a tail                      all segments are read: facts newer than the checkpoint
+ *                                                       may be lost; its own are free
+ *   C7  a segment where a mount finds damage, S7 or R2  is never covered: each mount finds it again
  *   R1  payload of a durable chunk does not verify      the chunk is there, reading it says CORRUPT
  *   R2  chunk or log of a serial not yet given          damage: the journal lost a fact
  *   E1  the medium reports an error                     the mount fails with it: it says nothing about the data
@@ -339,6 +364,7 @@ typedef enum ckb_topic {
     CKB_TOPIC_ENTRY_LOST,     /* entries expected..found are in no segment; they should follow in segment */
     CKB_TOPIC_LOG_END,        /* entries from index on may be lost with segment, whose epoch was expected */
     CKB_TOPIC_LOG_DOUBLE,     /* segment and segment found claim the same place of a log, expected */
+    CKB_TOPIC_CHECKPOINT,     /* a checkpoint does not verify; all segments are read instead */
     CKB_TOPIC_COUNT
 } ckb_topic;
 
@@ -416,21 +442,25 @@ typedef struct ckb_medium {
 typedef struct ckb_volume ckb_volume;
 
 typedef struct ckb_config {
-    uint64_t max_chunks;       /* chunks the index can hold, deleted ones that must be remembered
+    uint64_t max_chunks;         /* chunks the index can hold, deleted ones that must be remembered
                                   included; 0: 1024 */
-    uint32_t max_containers;   /* 0: 16 */
-    uint64_t container_bytes;  /* payload of live chunks that a container may hold; 0: no limit */
-    uint32_t max_logs;         /* 0: 4 */
-    uint32_t max_writers;      /* open at the same time; 0: 4 */
-    uint32_t reserve_segments; /* kept back from writes so that deletes and compaction work when full; 0: 2,
+    uint32_t max_containers;     /* 0: 16 */
+    uint64_t container_bytes;    /* payload of live chunks that a container may hold; 0: no limit */
+    uint32_t max_logs;           /* 0: 4 */
+    uint32_t max_writers;        /* open at the same time; 0: 4 */
+    uint32_t reserve_segments;   /* kept back from writes so that deletes and compaction work when full; 0: 2,
                                   or 1 of less than 12 segments */
-    uint32_t prepare_ahead;    /* segments that ckb_maintain keeps ready for writing; 0: 2 */
-    uint32_t free_segments;    /* ckb_maintain compacts while fewer are free; 0: a 64th of all, at least
+    uint32_t prepare_ahead;      /* segments that ckb_maintain keeps ready for writing; 0: 2 */
+    uint32_t free_segments;      /* ckb_maintain compacts while fewer are free; 0: a 64th of all, at least
                                   reserve_segments + prepare_ahead + 1 */
-    size_t io_buffer_bytes;    /* for mount and the journal; 0: 64 KiB, or less for small segments */
-    bool no_compaction;        /* and no memory for it: only segments in which nothing counts are freed */
-    bool read_only;            /* nothing is written to the medium */
-    bool salvage;              /* read_only, and what cannot be proven current is readable too */
+    uint32_t checkpoint_records; /* ckb_maintain begins a checkpoint when so many were appended to segments that
+                                    are full by now, and half as many as the last one holds; 0: 65536;
+                                    UINT32_MAX: never */
+    size_t io_buffer_bytes;      /* for mount and the journal; 0: 64 KiB, or less for small segments */
+    bool no_compaction;          /* and no memory for it: only segments in which nothing counts are freed */
+    bool read_only;              /* nothing is written to the medium */
+    bool ignore_checkpoint;      /* mount by reading all segments; the first write gives the checkpoint up */
+    bool salvage;                /* read_only, and what cannot be proven current is readable too */
 } ckb_config;
 
 typedef struct ckb_format_config {
@@ -487,8 +517,9 @@ CKB_API int ckb_format(const ckb_medium *medium, const ckb_format_config *config
 CKB_API int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *memory, size_t bytes,
                       ckb_volume **volume, ckb_fault *fault);
 
-/* Closes all writers (everything appended is durable on return), marks the volume clean. No other call
- * may be running. The memory is the caller's again whatever is returned.
+/* Closes all writers (everything appended is durable on return), marks the volume clean. Before that the index is
+ * checkpointed where that spares the next mount 1024 records or more, and one sixteenth of them. No other call may
+ * be running. The memory is the caller's again whatever is returned.
  * CKB_FAILED, CKB_IO: not everything could be made durable. CKB_NOSPACE: all is durable, but the volume
  * could not be marked clean; the next mount takes longer. */
 CKB_API int ckb_unmount(ckb_volume *volume);
@@ -501,7 +532,8 @@ CKB_API int ckb_sync(ckb_volume *volume);
  * segments ahead, and compacts while fewer than free_segments are free: what counts in the segments where least
  * does is moved together, beside reads and writes. Of segments of which less than a sixteenth would be won none
  * is touched; an append that finds no room goes down to half of that. When more than an eighth of the index
- * are deletes, compaction makes a pass to get rid of them. `budget` bounds the steps (a step is about one segment
+ * are deletes, compaction makes a pass to get rid of them. It checkpoints the index, too, which keeps a mount short
+ * (ckb_config.checkpoint_records). `budget` bounds the steps (a step is about one segment
  * operation, 1024 index slots, or io_buffer_bytes moved); `*more` (may be null) says whether work is left. Nothing
  * of it need be durable on return. From any thread, at any time.
  * CKB_IO: also when a segment cannot be read, which is then left alone; CKB_FAILED, CKB_READONLY; CKB_NOSPACE: no
@@ -525,12 +557,12 @@ typedef struct ckb_stat {
     bool read_only, salvage, failed;
     bool clean; /* the last unmount was clean */
     uint32_t segments_free, segments_prepared, segments_open, segments_full, segments_retired, segments_lost;
-    uint32_t segments_journal;
+    uint32_t segments_journal, segments_checkpoint;
     /* These four make up all segments. */
     uint64_t live_bytes;                 /* records that count, headers and entries in summaries included */
     uint64_t dead_bytes;                 /* overwritten, deleted, padding */
     uint64_t free_bytes;                 /* free segments, and the rest of those that are not full */
-    uint64_t reserved_bytes;             /* segments of the journal, retired and lost ones */
+    uint64_t reserved_bytes;             /* segments of journal and checkpoint, retired and lost ones */
     uint64_t compacted_bytes;            /* records that compaction moved since mount */
     uint64_t index_used, index_capacity; /* chunks, deleted ones that are remembered included */
     uint64_t index_deleted;              /* those */
@@ -542,7 +574,13 @@ typedef struct ckb_stat {
     uint64_t dropped_tails;   /* in how many segments */
     uint32_t mount_scanned;   /* segments whose records were read at mount */
     uint32_t mount_summaries; /* segments read by their summary instead */
+    uint32_t mount_covered;   /* segments not read at all, because the checkpoint holds what they hold */
+    uint64_t mount_entries;   /* chunks taken from the checkpoint */
     uint64_t journal_epoch;
+    uint64_t checkpoint_epoch;   /* of the checkpoint in force, 0: there is none */
+    uint64_t checkpoint_entries; /* it holds */
+    uint64_t checkpoint_bytes;   /* it takes */
+    uint64_t fresh_records;      /* in full segments, since a checkpoint was last begun */
 } ckb_stat;
 
 /* Fills `stat`. Any thread. Never fails. */
@@ -1982,12 +2020,14 @@ CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
 #define CKBI_SEGMENT_BYTES_MAX (UINT64_C(1) << 33) /* positions in facts have 30 bits */
 #define CKBI_FACT_BYTES 24u
 #define CKBI_SUMMARY_ENTRY_BYTES 28u
+#define CKBI_CHECKPOINT_ENTRY_BYTES 32u
+#define CKBI_CHECKPOINT_ROW_BYTES 24u
 #define CKBI_SLOTS 8u              /* chunks of one block that lie side by side in the index */
 #define CKBI_DIRTY_MAX 16u         /* full segments of a writer that wait for their sync */
 #define CKBI_ROOMS_MAX 16u         /* times that one append makes room, which others may take */
 #define CKBI_REFUSED_MAX 4096u     /* erases that may answer NOSPACE before a medium counts as full */
 #define CKBI_FACTS_MAX 8u          /* facts in one journal append */
-#define CKBI_SNAPSHOT_FACTS 3u     /* of a snapshot, beside those about segments, containers and logs */
+#define CKBI_SNAPSHOT_FACTS 4u     /* of a snapshot, beside those about segments, containers and logs */
 #define CKBI_TOMBSTONE 0x80000000u /* top bit of a version */
 
 /* Record types; the FORMAT section describes them. */
@@ -2001,6 +2041,7 @@ enum {
     CKBI_RECORD_FACTS = 7,
     CKBI_RECORD_NEXT = 8,
     CKBI_RECORD_ENTRY = 9,
+    CKBI_RECORD_CHECKPOINT = 10,
     CKBI_RECORD_TYPE_LIMIT = 32
 };
 
@@ -2023,6 +2064,7 @@ enum {
 
 #define CKBI_STREAM_CHUNKS 1u
 #define CKBI_STREAM_LOG 2u
+#define CKBI_STREAM_CHECKPOINT 3u
 #define CKBI_STREAM_COMPACTED 4u    /* chunks, moved there by compaction */
 #define CKBI_LOG_UNKNOWN UINT32_MAX /* serial: a log's segment, and nobody knows whose */
 
@@ -2034,7 +2076,8 @@ enum {
     CKBI_FACT_SNAPSHOT_END = 4, /* everything before it in this segment is the whole state */
     CKBI_FACT_CLEAN = 5,        /* b: next epoch; all that was written so far is durable */
     CKBI_FACT_LOG = 6,          /* a: serial, b and c: name */
-    CKBI_FACT_LOG_FIRST = 7     /* a: serial, b: first index, c: first epoch */
+    CKBI_FACT_LOG_FIRST = 7,    /* a: serial, b: first index, c: first epoch */
+    CKBI_FACT_CHECKPOINT = 8    /* a: its newest segment, b: epoch of that, c: end and count of entries */
 };
 
 #define CKBI_EPOCH_RETIRED UINT64_MAX
@@ -2044,6 +2087,15 @@ enum {
 #define CKBI_EXTENT_FULL 3u       /* ends here for good */
 #define CKBI_CONTAINER_MUTATED 1u /* holds records that supersede others */
 #define CKBI_CONTAINER_CLOSING 5u /* takes no more appends, is not closed yet; only in memory */
+
+/* What a CHECKPOINT record holds. */
+#define CKBI_ROW_COMPACTED 0x80000000u /* beside the units of its records: compaction wrote it */
+#define CKBI_CHECKPOINT_ROWS 0u        /* which segments the checkpoint covers */
+#define CKBI_CHECKPOINT_ENTRIES 1u     /* slots of the index */
+
+/* What checkpoints say of a segment; only in memory. */
+#define CKBI_COVERED 1u       /* the newest one lists it, complete or not */
+#define CKBI_NEVER_COVERED 2u /* its damage must be found by every mount */
 
 /* First version of a chunk where records were lost: above whatever the lost ones had, should they return. */
 #define CKBI_VERSION_AFTER_LOSS 0x01000000u
@@ -2056,14 +2108,15 @@ enum {
     CKBI_SEGMENT_PARKED,   /* can be continued at `end` */
     CKBI_SEGMENT_FULL,     /* takes no more */
     CKBI_SEGMENT_LOST,     /* in use, but its header is gone */
-    CKBI_SEGMENT_RETIRED
+    CKBI_SEGMENT_RETIRED,
+    CKBI_SEGMENT_CHECKPOINT /* of the checkpoint in force */
 };
 
 typedef struct ckbi_segment {
     uint64_t epoch;
     uint64_t first;    /* of a log: index of its first entry */
     uint32_t log;      /* serial of the log it belongs to, 0: none */
-    uint32_t previous; /* of a log: the segment before it, or CKB_NO_SEGMENT */
+    uint32_t previous; /* of a log or checkpoint: the segment before it, or CKB_NO_SEGMENT */
     uint32_t died_at;  /* supersede clock when the last live record went; 0: not yet */
     uint32_t end;      /* units: where its records end */
     uint32_t summary;  /* units: its last summary, or a log's last entry; 0 for none */
@@ -2075,6 +2128,7 @@ typedef struct ckbi_segment {
     uint8_t extent; /* CKBI_EXTENT_: what is durably known of `end` and `summary`, 0 for nothing */
     bool compacted; /* written by compaction: what is not records in it is no gain */
     bool unmovable; /* compaction met damage in it, and leaves it alone */
+    uint8_t cover;  /* CKBI_COVERED, CKBI_NEVER_COVERED */
 } ckbi_segment;
 
 typedef struct ckbi_container {
@@ -2184,6 +2238,12 @@ typedef struct ckbi_journal {
     uint32_t seed;
 } ckbi_journal;
 
+/* A checkpoint, by the end of its newest segment; that names the one before it, and so on. */
+typedef struct ckbi_checkpoint {
+    ckbi_journal at; /* epoch 0: there is none */
+    uint64_t entries;
+} ckbi_checkpoint;
+
 /* A walk over the records of one segment; >>walk. */
 typedef struct ckbi_walk {
     ckbi_source source;
@@ -2227,6 +2287,7 @@ typedef struct ckbi_mounting {
     bool snapshot_complete;
     uint64_t switched_to;
     uint32_t next_serial; /* behind the highest that records name */
+    uint32_t records;     /* of chunks, in the segment that is read */
 } ckbi_mounting;
 
 /* What is used most stands first: small machines reach it with short instructions. */
@@ -2275,6 +2336,13 @@ struct ckb_volume {
     bool sweep_pays;      /* and some of their segments were freed since */
     uint64_t moved_bytes; /* by compaction since mount */
 
+    ckbi_checkpoint checkpoint; /* in force */
+    ckbi_checkpoint draft;      /* the next one, as far as it is written; of whoever has draft_busy */
+    uint64_t draft_slot;        /* of the index, the next one to write */
+    uint32_t draft_row;         /* of the segments, likewise */
+    bool drafting, draft_busy;
+    uint32_t fresh_records; /* appended to segments that are full, since a checkpoint was last begun */
+
     /* Scratch of whoever has the long lock, or of the mount; here because stacks are small. */
     ckbi_walk walk;
     ckbi_mounting mounting;
@@ -2289,7 +2357,8 @@ struct ckb_volume {
     uint64_t unidentified; /* damaged places of which nobody knows what was there */
     uint64_t damage;
     uint64_t dropped_bytes, dropped_tails;
-    uint32_t mount_scanned, mount_summaries;
+    uint32_t mount_scanned, mount_summaries, mount_covered;
+    uint64_t mount_entries;
     ckb_fault last_fault, first_damage;
 };
 
@@ -2499,6 +2568,26 @@ static CKBI_UNUSED uint16_t ckbi_record_min_header(uint8_t type)
     default:
         return CKBI_RECORD_COMMON;
     }
+}
+
+/* Writes a START and returns its length. `start` is null in a segment of chunks: those stand alone, with no
+ * place and no predecessor. */
+static CKBI_UNUSED uint16_t ckbi_start_encode(uint8_t *at, uint32_t seed, uint32_t offset, uint32_t stream,
+                                              const ckbi_start *start)
+{
+    uint16_t bytes = start ? CKBI_RECORD_LOG_START_BYTES : CKBI_RECORD_START_BYTES;
+    ckbi_fill(at, 0, bytes);
+    ckbi_record_begin(at, CKBI_RECORD_START, 0, bytes, 0, 0, stream);
+    ckbi_put32(at + 40, start ? start->segment : CKB_NO_SEGMENT);
+    if (start) {
+        ckbi_put64(at + 24, start->serial);
+        ckbi_put64(at + 32, start->place);
+        ckbi_put32(at + 44, start->end);
+        ckbi_put64(at + 48, start->epoch);
+        ckbi_put64(at + 56, start->first);
+    }
+    ckbi_record_seal(at, seed, offset);
+    return bytes;
 }
 
 /* Cheap look at the fields that a checksum will confirm: rejects zeros, 0xFF and almost all noise. */
@@ -2872,15 +2961,26 @@ static CKBI_UNUSED void ckbi_index_layout(ckbi_index *index, uint64_t capacity, 
     index->limit = (uint32_t)ckbi_min(count == 1 ? capacity : share + share / 8, buckets * CKBI_SLOTS);
 }
 
-static CKBI_UNUSED void ckbi_index_init(ckbi_index *index)
+static CKBI_UNUSED void ckbi_index_clear(ckbi_index *index)
 {
     for (uint32_t p = 0; p < index->partition_count; p++) {
         ckbi_partition *partition = &index->partitions[p];
-        CKB_MUTEX_INIT(&partition->lock);
         partition->used = 0;
         ckbi_fill(partition->slots, 0, (size_t)index->buckets * CKBI_SLOTS * sizeof(ckbi_slot));
         ckbi_fill(partition->reach, 0, (size_t)index->buckets * sizeof(uint16_t));
     }
+}
+
+/* Chunks that are in the index, deleted ones included. */
+static CKBI_UNUSED uint64_t ckbi_index_used(const ckbi_index *index)
+{
+    uint64_t used = 0;
+    for (uint32_t p = 0; p < index->partition_count; p++) {
+        CKB_MUTEX_LOCK(&index->partitions[p].lock);
+        used += index->partitions[p].used;
+        CKB_MUTEX_UNLOCK(&index->partitions[p].lock);
+    }
+    return used;
 }
 
 /* Chunks of one group of eight get the same value. Multiply-and-fold rounds in the manner of
@@ -2945,6 +3045,17 @@ static CKBI_UNUSED void ckbi_index_prefetch(const ckbi_index *index, uint64_t ha
     if (chunk % CKBI_SLOTS == 0)
         for (uint32_t i = 0; i < CKBI_SLOTS; i += 2)
             CKBI_PREFETCH(&bucket[i]);
+}
+
+/* A slot as an entry of a summary or checkpoint has it. */
+static CKBI_UNUSED void ckbi_entry_put(uint8_t *e, const ckbi_slot *slot)
+{
+    ckbi_put32(e, slot->serial);
+    ckbi_put32(e + 4, slot->chunk);
+    ckbi_put64(e + 8, slot->block);
+    ckbi_put32(e + 16, slot->version);
+    ckbi_put32(e + 20, slot->offset);
+    ckbi_put32(e + 24, slot->version & CKBI_TOMBSTONE ? 0 : slot->length);
 }
 
 /* A free slot for a chunk that is not there, filled with its id; null when there is none. Locked. */
@@ -3112,20 +3223,27 @@ static CKBI_UNUSED void ckbi_fact_put(uint8_t *bytes, const ckbi_fact *fact)
     ckbi_put64(bytes + 16, fact->c);
 }
 
-/* Makes one batch, a FACTS record and its END, of `count` facts that stand in `b` behind the room for
+/* Makes the end of one batch, a record and its END, of a payload that stands in `b` behind the room for
  * the record's header; returns its length. */
-static CKBI_UNUSED uint32_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t seed, uint32_t offset,
-                                             uint32_t durable, uint32_t unit)
+static CKBI_UNUSED uint32_t ckbi_batch_frame(uint8_t *b, uint8_t type, uint32_t aux, uint32_t payload,
+                                             uint32_t seed, uint32_t offset, uint32_t durable, uint32_t unit)
 {
-    uint32_t payload = count * CKBI_FACT_BYTES;
     uint32_t used = CKBI_RECORD_COMMON + payload;
-    uint32_t batch = ckbi_align_up32(used + CKBI_RECORD_COMMON, unit);
-    ckbi_record_begin(b, CKBI_RECORD_FACTS, 0, CKBI_RECORD_COMMON, payload, durable, 0);
+    uint32_t begins = (uint32_t)(ckbi_bytes(offset) % unit); /* behind another record of the same batch */
+    uint32_t batch = ckbi_align_up32(begins + used + CKBI_RECORD_COMMON, unit) - begins;
+    ckbi_record_begin(b, type, 0, CKBI_RECORD_COMMON, payload, durable, aux);
     uint32_t state = ckbi_seed(seed, offset, CKBI_SEED_PAYLOAD);
     ckbi_put32(b + 12, ckbi_crc_update(state, b + CKBI_RECORD_COMMON, payload));
     ckbi_record_seal(b, seed, offset);
     ckbi_end_frame(b + used, batch - used, 0, durable, seed, offset + used / CKBI_UNIT);
     return batch;
+}
+
+/* The same for `count` facts. */
+static CKBI_UNUSED uint32_t ckbi_facts_frame(uint8_t *b, uint32_t count, uint32_t seed, uint32_t offset,
+                                             uint32_t durable, uint32_t unit)
+{
+    return ckbi_batch_frame(b, CKBI_RECORD_FACTS, 0, count * CKBI_FACT_BYTES, seed, offset, durable, unit);
 }
 
 /* Where the facts of a journal segment end: NEXT has a unit, or two. They are two so that neither is written
@@ -3193,8 +3311,18 @@ static CKBI_UNUSED bool ckbi_snapshot_container(const ckb_volume *v, size_t numb
     return c->serial != 0;
 }
 
-/* The snapshot's fact with this number: the counters, then segments, containers, logs, what is clean, the
- * end mark. False: there is none with this number. */
+/* That a checkpoint is in force from now on. */
+static CKBI_UNUSED bool ckbi_checkpoint_fact(const ckbi_checkpoint *c, ckbi_fact *fact)
+{
+    fact->kind = CKBI_FACT_CHECKPOINT;
+    fact->a = c->at.segment;
+    fact->b = c->at.epoch;
+    fact->c = c->at.end | c->entries << 30;
+    return c->at.epoch != 0;
+}
+
+/* The snapshot's fact with this number: the counters, then segments, containers, logs, checkpoint, what is
+ * clean, the end mark. False: there is none with this number. */
 static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, size_t number, ckbi_fact *fact)
 {
     size_t containers = (size_t)v->header.segment_count + 1;
@@ -3213,8 +3341,10 @@ static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, size_t number, ckbi_fa
         return ckbi_snapshot_container(v, number - containers, fact);
     if (CKBI_HAS_LOG && number < rest)
         return ckbi_snapshot_log(v, number - logs, fact);
-    fact->kind = number == rest ? CKBI_FACT_CLEAN : CKBI_FACT_SNAPSHOT_END;
-    fact->b = number == rest ? v->durable_epoch : 0;
+    if (number == rest)
+        return CKBI_HAS_CHUNKS && ckbi_checkpoint_fact(&v->checkpoint, fact);
+    fact->kind = number == rest + 1 ? CKBI_FACT_CLEAN : CKBI_FACT_SNAPSHOT_END;
+    fact->b = number == rest + 1 ? v->durable_epoch : 0;
     return true;
 }
 
@@ -3241,7 +3371,7 @@ static CKBI_UNUSED bool ckbi_segment_is_orphan(ckb_volume *v, uint32_t segment)
     int status = ckbi_read_record(v, segment, info->epoch, ckbi_data_start(&v->medium.geometry));
     if (status == CKB_OK && info->epoch >= v->next_epoch)
         v->next_epoch = info->epoch + 1;
-    return status == CKB_OK;
+    return status == CKB_OK && v->walk.record.aux != CKBI_STREAM_CHECKPOINT;
 }
 
 static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, uint64_t expected,
@@ -3646,6 +3776,7 @@ static CKBI_UNUSED void ckbi_segment_set_free(ckb_volume *v, uint32_t segment)
     ckbi_segment *s = &v->segments[segment];
     v->parked_count -= s->state == CKBI_SEGMENT_PARKED && s->log == 0;
     s->log = 0;
+    s->cover = 0;
     CKBI_STORE(&s->state, CKBI_SEGMENT_FREE);
     v->free_count++;
 }
@@ -3921,18 +4052,6 @@ static CKBI_UNUSED void ckbi_container_count(ckbi_container *c, const ckbi_slot 
     }
 }
 
-/* Slots that are taken. */
-static CKBI_UNUSED uint64_t ckbi_index_used(const ckbi_index *index)
-{
-    uint64_t used = 0;
-    for (uint32_t p = 0; p < index->partition_count; p++) {
-        CKB_MUTEX_LOCK(&index->partitions[p].lock);
-        used += index->partitions[p].used;
-        CKB_MUTEX_UNLOCK(&index->partitions[p].lock);
-    }
-    return used;
-}
-
 /* Deletes that the index remembers. The volume's lock is held. */
 static CKBI_UNUSED uint64_t ckbi_deletes(const ckb_volume *v)
 {
@@ -4097,6 +4216,12 @@ static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
         return CKBI_HAS_LOG ? ckbi_mount_log_name(m, fact) : ckbi_mount_unknown(m, CKB_TOPIC_LOG);
     case CKBI_FACT_LOG_FIRST:
         return CKBI_HAS_LOG ? ckbi_mount_log_first(m, fact) : CKB_OK;
+    case CKBI_FACT_CHECKPOINT:
+        v->checkpoint.at.segment = fact->a;
+        v->checkpoint.at.epoch = fact->b;
+        v->checkpoint.at.end = (uint32_t)(fact->c & 0x3FFFFFFF);
+        v->checkpoint.entries = fact->c >> 30;
+        return CKB_OK;
     default:
         return CKB_OK; /* of a later minor version, which is only mounted for reading */
     }
@@ -4114,6 +4239,7 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
     v->next_epoch = 1;
     v->next_serial = 1;
     v->durable_epoch = 0;
+    v->checkpoint.at.epoch = 0;
     v->clean = false;
 }
 
@@ -4352,18 +4478,30 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_find_journal(ckbi_mounting *m)
     return CKB_OK;
 }
 
+/* Counts a record, or takes it back: `sign` is 1 or all ones. Nobody else is there yet. */
+static CKBI_UNUSED void ckbi_mount_count(ckb_volume *v, ckbi_container *c, const ckbi_slot *slot, uint64_t sign)
+{
+    bool tombstone = slot->version & CKBI_TOMBSTONE;
+    ckbi_segment *s = &v->segments[slot->segment];
+    uint32_t units = (uint32_t)sign * ckbi_slot_units(v, slot);
+    s->live += units;
+    s->deletes += tombstone ? units : 0;
+    c->chunks += tombstone ? 0 : sign;
+    c->bytes += tombstone ? 0 : sign * slot->length;
+}
+
 /* Puts one version of a chunk into the index; the newest stays. */
 static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry)
 {
     ckb_volume *v = m->volume;
     ckbi_container *c = m->container;
-    uint32_t units = ckbi_slot_units(v, entry);
-    v->segments[entry->segment].records += units;
+    m->records++;
     if (!c || c->serial != entry->serial)
         c = m->container = ckbi_container_by_serial(v, entry->serial);
     if (!c && entry->serial >= v->next_serial) {
         ckbi_damage(v, CKB_TOPIC_JOURNAL, entry->segment, entry->offset, v->next_serial, entry->serial);
         v->unidentified++;
+        v->segments[entry->segment].cover = CKBI_NEVER_COVERED;
         if (entry->serial != UINT32_MAX)
             m->next_serial = ckbi_max32(m->next_serial, entry->serial + 1);
         return CKB_OK;
@@ -4378,8 +4516,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
         if (mine < theirs ||
             (mine == theirs && v->segments[entry->segment].epoch <= v->segments[slot->segment].epoch))
             return CKB_OK;
-        ckbi_segment_release(v, slot);
-        ckbi_container_count(c, slot, false);
+        ckbi_mount_count(v, c, slot, UINT64_MAX);
     } else {
         slot = ckbi_index_add(&v->index, partition, hash, entry->serial, entry->block, entry->chunk);
         if (!slot)
@@ -4387,13 +4524,25 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
                                     v->index.capacity, v->index.capacity + 1);
     }
     *slot = *entry;
-    v->segments[slot->segment].live += units;
-    if (slot->version & CKBI_TOMBSTONE) {
-        v->segments[slot->segment].deletes += units;
+    if (slot->version & CKBI_TOMBSTONE)
         slot->length = v->epoch_clock;
-    }
-    ckbi_container_count(c, slot, true);
+    ckbi_mount_count(v, c, slot, 1);
     return CKB_OK;
+}
+
+/* An entry of a summary or, with the segment behind it, of a checkpoint. */
+static CKBI_UNUSED ckbi_slot ckbi_entry_get(const uint8_t *e, uint32_t segment)
+{
+    ckbi_slot slot = {ckbi_get64(e + 8),  ckbi_get32(e),      ckbi_get32(e + 4), segment,
+                      ckbi_get32(e + 20), ckbi_get32(e + 24), ckbi_get32(e + 16)};
+    return slot;
+}
+
+/* Can there be such a record in its segment? */
+static CKBI_UNUSED bool ckbi_slot_valid(const ckb_volume *v, const ckbi_slot *slot)
+{
+    uint64_t end = (uint64_t)slot->offset + CKBI_RECORD_CHUNK_BYTES / CKBI_UNIT + ckbi_units(slot->length);
+    return (slot->version & ~CKBI_TOMBSTONE) != 0 && slot->offset != 0 && end <= v->segments[slot->segment].end;
 }
 
 static CKBI_UNUSED void ckbi_slot_of_record(const ckbi_record *r, uint32_t segment, ckbi_slot *slot)
@@ -4433,12 +4582,9 @@ static CKBI_UNUSED int ckbi_mount_summaries(ckbi_mounting *m, uint32_t segment)
             if (status != CKB_OK)
                 break;
             e += begin % CKBI_UNIT;
-            ckbi_slot slot = {ckbi_get64(e + 8),  ckbi_get32(e),      ckbi_get32(e + 4), segment,
-                              ckbi_get32(e + 20), ckbi_get32(e + 24), ckbi_get32(e + 16)};
-            uint64_t end =
-                (uint64_t)slot.offset + CKBI_RECORD_CHUNK_BYTES / CKBI_UNIT + ckbi_units(slot.length);
-            bool valid = (slot.version & ~CKBI_TOMBSTONE) != 0 && slot.offset != 0 && end <= s->end;
-            status = valid ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
+            ckbi_slot slot = ckbi_entry_get(e, segment);
+            v->segments[segment].records += ckbi_slot_units(v, &slot);
+            status = ckbi_slot_valid(v, &slot) ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
         }
         if (status != CKB_OK)
             return status;
@@ -4512,6 +4658,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
             ckbi_damage(v, CKB_TOPIC_RECORD, segment, walk->record.offset, 0,
                         ckbi_bytes(walk->record.end - walk->record.offset));
             v->unidentified++;
+            s->cover = CKBI_NEVER_COVERED;
             continue;
         }
         if (status != CKB_OK)
@@ -4519,6 +4666,10 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         if (walk->payload_bad)
             ckbi_damage(v, walk->record.type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD,
                         segment, walk->record.offset, 0, 0);
+        if (walk->record.type == CKBI_RECORD_START && walk->record.aux == CKBI_STREAM_CHECKPOINT) {
+            s->state = CKBI_SEGMENT_FREE; /* of one that is not in force */
+            return CKB_OK;
+        }
         if (walk->record.type == CKBI_RECORD_ENTRY && s->log == 0) {
             /* A log's segment whose START is damaged: its successor may know whose. */
             s->log = CKBI_LOG_UNKNOWN;
@@ -4529,6 +4680,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
             (walk->record.type != CKBI_RECORD_CHUNK && walk->record.type != CKBI_RECORD_DELETE))
             continue;
         ckbi_slot_of_record(&walk->record, segment, &slot);
+        s->records += ckbi_slot_units(v, &slot);
         status = ckbi_mount_chunk(m, &slot);
         if (status != CKB_OK)
             return status;
@@ -4552,10 +4704,10 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
 
 /* ---- logs: first whose each segment is, then each log from its newest segment to its oldest */
 
-static CKBI_UNUSED bool ckbi_is_log_start(const ckbi_record *r)
+/* Has it the START of this stream with all that follows in it? */
+static CKBI_UNUSED bool ckbi_is_start(const ckbi_record *r, uint32_t stream)
 {
-    return r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_LOG &&
-           r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
+    return r->type == CKBI_RECORD_START && r->aux == stream && r->header_bytes >= CKBI_RECORD_LOG_START_BYTES;
 }
 
 static CKBI_UNUSED void ckbi_start_decode(const uint8_t *h, ckbi_start *start)
@@ -4568,24 +4720,24 @@ static CKBI_UNUSED void ckbi_start_decode(const uint8_t *h, ckbi_start *start)
     start->first = ckbi_get64(h + 56);
 }
 
-/* Reads the START of a segment into v->start. False: it is not a log's, or `*status` is an error. */
-static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, int *status)
+/* Reads the START of a segment into v->start. False: it is of another stream, or `*status` is an error. */
+static CKBI_UNUSED bool ckbi_mount_start(ckbi_mounting *m, uint32_t segment, uint32_t stream, int *status)
 {
     ckb_volume *v = m->volume;
     const ckbi_record *r = &v->walk.record;
     uint32_t at = ckbi_data_start(&v->medium.geometry);
     const uint8_t *h = NULL;
     *status = ckbi_read_record(v, segment, v->segments[segment].epoch, at);
-    bool log = *status == CKB_OK && ckbi_is_log_start(r);
+    bool there = *status == CKB_OK && ckbi_is_start(r, stream);
     v->segments[segment].compacted =
         *status == CKB_OK && r->type == CKBI_RECORD_START && r->aux == CKBI_STREAM_COMPACTED;
-    if (log)
+    if (there)
         *status = ckbi_source_get(&v->walk.source, at, CKBI_RECORD_LOG_START_BYTES, &h);
     if (*status == CKB_CORRUPT)
         *status = CKB_OK; /* the walk over its records tells what that means */
     if (*status != CKB_OK)
         ckbi_mount_unread(m, *status, segment, at);
-    if (!log || *status != CKB_OK)
+    if (!there || *status != CKB_OK)
         return false;
     ckbi_start_decode(h, &v->start);
     return true;
@@ -4844,7 +4996,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_log(ckbi_mounting *m, ckbi_chain
     uint64_t last = 0;
     int status = ckbi_mount_log_ends(m, c);
     for (uint32_t n = 0; n < c->count && status == CKB_OK; n++) {
-        bool there = ckbi_mount_start(m, c->segments[n], &status);
+        bool there = ckbi_mount_start(m, c->segments[n], CKBI_STREAM_LOG, &status);
         if (!(there ? ckbi_mount_log_link(m, c, n) : ckbi_mount_log_headless(v, c, n)))
             ckbi_mount_log_drop(m, c, n);
         if (n < c->count)
@@ -4928,7 +5080,7 @@ static CKBI_UNUSED int ckbi_mount_adopt(ckbi_mounting *m)
     int status = CKB_OK;
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && status == CKB_OK; i++) {
         uint32_t serial = v->segments[i].log;
-        if (serial == 0 || serial == CKBI_LOG_UNKNOWN || !ckbi_mount_start(m, i, &status))
+        if (serial == 0 || serial == CKBI_LOG_UNKNOWN || !ckbi_mount_start(m, i, CKBI_STREAM_LOG, &status))
             continue;
         ckbi_segment *s = v->start.segment < v->header.segment_count ? &v->segments[v->start.segment] : NULL;
         if (!s || s->log != CKBI_LOG_UNKNOWN || s->epoch != v->start.epoch)
@@ -4989,7 +5141,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
     }
     if (status == CKB_OK)
         status = ckbi_mount_extent(m, segment);
-    bool log = status == CKB_OK && ckbi_mount_start(m, segment, &status);
+    bool log = status == CKB_OK && ckbi_mount_start(m, segment, CKBI_STREAM_LOG, &status);
     if (CKBI_HAS_LOG && log)
         return ckbi_mount_log_segment(m, segment);
     if (CKBI_HAS_CHUNKS && status == CKB_OK && s->summary != 0 && ckbi_extent_is_known(s)) {
@@ -5024,6 +5176,167 @@ static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
             return status;
     }
     return CKB_OK;
+}
+
+/* ---- the checkpoint: what the segments that it covers hold, in the order of the index */
+
+/* Takes in one row or entry. CKB_CORRUPT: there can be none such. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_item(ckbi_mounting *m, const uint8_t *e, bool row)
+{
+    ckb_volume *v = m->volume;
+    uint32_t segment = ckbi_get32(row ? e : e + CKBI_SUMMARY_ENTRY_BYTES);
+    if (segment >= v->header.segment_count)
+        return CKB_CORRUPT;
+    ckbi_segment *s = &v->segments[segment];
+    if (!row) {
+        v->mount_entries++;
+        if (s->cover != CKBI_COVERED)
+            return CKB_OK; /* it is read anyway, or gone with what was in it */
+        ckbi_slot slot = ckbi_entry_get(e, segment);
+        return ckbi_slot_valid(v, &slot) ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
+    }
+    /* Under another epoch it has other records by now. */
+    if (s->epoch != ckbi_get64(e + 8) || s->state != CKBI_SEGMENT_FULL)
+        return CKB_OK;
+    s->records = ckbi_get32(e + 4) & ~CKBI_ROW_COMPACTED;
+    s->compacted = (ckbi_get32(e + 4) & CKBI_ROW_COMPACTED) != 0;
+    s->end = ckbi_get32(e + 16);
+    s->summary = ckbi_get32(e + 20);
+    s->extent = CKBI_EXTENT_FULL;
+    s->cover = CKBI_COVERED;
+    v->mount_covered++;
+    return ckbi_extent_valid(&v->medium.geometry, CKBI_EXTENT_FULL, s->end, s->summary) ? CKB_OK : CKB_CORRUPT;
+}
+
+#define CKBI_PREFETCH_BYTES (8 * CKBI_CHECKPOINT_ENTRY_BYTES)
+
+/* Begins to fetch where an entry will go. */
+static CKBI_UNUSED void ckbi_mount_prefetch(const ckbi_index *index, const uint8_t *e)
+{
+    uint32_t chunk = ckbi_get32(e + 4);
+    uint64_t hash = ckbi_index_hash(index, ckbi_get32(e), ckbi_get64(e + 8), chunk);
+    CKBI_PREFETCH(ckbi_index_slot(index, ckbi_index_partition(index, hash), hash, chunk, 0));
+}
+
+/* Takes in one record, which verifies. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk *walk)
+{
+    const ckbi_record *r = &walk->record;
+    bool row = r->aux == CKBI_CHECKPOINT_ROWS;
+    uint32_t item = row ? CKBI_CHECKPOINT_ROW_BYTES : CKBI_CHECKPOINT_ENTRY_BYTES;
+    uint32_t most = ckbi_source_step(&walk->source);
+    int status = CKB_OK;
+    for (uint32_t done = 0; done < r->payload_bytes && status == CKB_OK;) {
+        const uint8_t *e;
+        uint32_t step = ckbi_min32(r->payload_bytes - done, most) / item * item;
+        if (step == 0)
+            return CKB_CORRUPT;
+        status = ckbi_source_get(&walk->source, r->payload + done / CKBI_UNIT, step, &e);
+        for (uint32_t at = 0; at < step && status == CKB_OK; at += item) {
+            if (!row && step - at > CKBI_PREFETCH_BYTES)
+                ckbi_mount_prefetch(&m->volume->index, e + at + CKBI_PREFETCH_BYTES);
+            status = ckbi_mount_checkpoint_item(m, e + at, row);
+        }
+        done += step;
+    }
+    return status;
+}
+
+/* Takes in one segment. CKB_CORRUPT: walk.record.offset is the place. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_segment(ckbi_mounting *m, uint32_t segment)
+{
+    ckb_volume *v = m->volume;
+    const ckbi_segment *s = &v->segments[segment];
+    ckbi_walk *walk = &v->walk;
+    ckbi_walk_open(walk, segment, s->epoch);
+    walk->known = walk->stop = walk->source.limit = s->end;
+    walk->whole = walk->verify = true;
+    int status = CKB_OK;
+    while (status == CKB_OK && (status = ckbi_walk_next(walk)) == CKB_OK) {
+        if (walk->payload_bad)
+            status = CKB_CORRUPT;
+        else if (walk->record.type == CKBI_RECORD_CHECKPOINT)
+            status = ckbi_mount_checkpoint_record(m, walk);
+    }
+    return status == CKB_END ? CKB_OK : status;
+}
+
+/* Finds the segments of the checkpoint in v->pool, newest first. CKB_CORRUPT: one of them is not there;
+ * `*segment` is its number. What is named is the checkpoint's whatever it holds. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_chain(ckbi_mounting *m, uint32_t *count, uint32_t *segment)
+{
+    ckb_volume *v = m->volume;
+    ckbi_start *start = &v->start;
+    int status = CKB_OK;
+    start->segment = v->checkpoint.at.segment;
+    start->epoch = v->checkpoint.at.epoch;
+    start->end = v->checkpoint.at.end;
+    while (start->segment != CKB_NO_SEGMENT) {
+        *segment = start->segment;
+        if (*segment >= v->header.segment_count)
+            return CKB_CORRUPT;
+        ckbi_segment *s = &v->segments[*segment];
+        if (s->epoch != start->epoch || s->state != CKBI_SEGMENT_FULL)
+            return CKB_CORRUPT;
+        v->pool[(*count)++] = *segment;
+        s->state = CKBI_SEGMENT_CHECKPOINT;
+        s->end = start->end;
+        if (!ckbi_extent_valid(&v->medium.geometry, 0, s->end, 0) ||
+            !ckbi_mount_start(m, *segment, CKBI_STREAM_CHECKPOINT, &status))
+            return status == CKB_OK ? CKB_CORRUPT : status;
+        s->previous = start->segment;
+    }
+    return CKB_OK;
+}
+
+/* There is no checkpoint in force; what it was kept in is free. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_forget(ckb_volume *v, uint32_t count)
+{
+    v->checkpoint.at.epoch = 0;
+    while (count > 0)
+        v->segments[v->pool[--count]].state = CKBI_SEGMENT_FREE;
+    return CKB_OK;
+}
+
+/* A checkpoint that does not verify, at the place given: all that was taken from it is forgotten. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_undo(ckbi_mounting *m, uint32_t count, uint32_t segment,
+                                                  uint32_t offset)
+{
+    ckb_volume *v = m->volume;
+    ckbi_index_clear(&v->index);
+    v->mount_covered = 0;
+    v->mount_entries = 0;
+    int status = ckbi_mount_find_journal(m);
+    if (status != CKB_OK)
+        return status;
+    ckbi_damage(v, CKB_TOPIC_CHECKPOINT, segment, offset, 0, 0);
+    return ckbi_mount_checkpoint_forget(v, count);
+}
+
+/* Takes in the checkpoint. Where the journal lost its tail nobody knows whether what the checkpoint covers is
+ * still there: then all segments are read. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_checkpoint(ckbi_mounting *m)
+{
+    ckb_volume *v = m->volume;
+    uint32_t count = 0, segment = 0;
+    if (v->checkpoint.at.epoch == 0)
+        return CKB_OK;
+    int status = ckbi_mount_checkpoint_chain(m, &count, &segment);
+    if ((status == CKB_OK || status == CKB_CORRUPT) && (v->config.ignore_checkpoint || v->dropped_tails > 0))
+        return ckbi_mount_checkpoint_forget(v, count);
+    uint32_t offset = ckbi_data_start(&v->medium.geometry);
+    for (uint32_t i = count; i-- > 0 && status == CKB_OK;) {
+        segment = v->pool[i];
+        status = ckbi_mount_checkpoint_segment(m, segment);
+        offset = status == CKB_CORRUPT ? v->walk.record.offset : v->walk.at;
+    }
+    if (status == CKB_OK && v->mount_entries != v->checkpoint.entries)
+        status = CKB_CORRUPT;
+    if (status == CKB_CORRUPT)
+        return ckbi_mount_checkpoint_undo(m, count, segment, offset);
+    return status == CKB_OK || status == CKB_NOSPACE
+               ? status
+               : ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, offset, 0, 0);
 }
 
 static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
@@ -5095,6 +5408,7 @@ struct ckb_writer {
 
     uint32_t promised;                 /* room that must be left in the segment behind the next record */
     uint64_t appended, durable_ticket; /* counts of appends */
+    uint64_t finished;                 /* of those, in segments that are full */
     uint64_t groups;                   /* commits that went to the medium */
     uint32_t waiters;                  /* threads that wait for a commit */
     uint32_t members;                  /* of those, in the group that is under way */
@@ -5244,25 +5558,10 @@ static CKBI_UNUSED void ckbi_put_end(ckb_writer *w, uint8_t flags)
     w->fill = whole;
 }
 
-/* `start` is null in a segment of chunks: those stand alone, with no place and no predecessor. */
-static CKBI_UNUSED void ckbi_put_start(ckb_writer *w, const ckbi_start *start)
+static CKBI_UNUSED void ckbi_put_start(ckb_writer *w, uint32_t stream, const ckbi_start *start)
 {
     uint8_t *at = w->buffer[w->active] + w->fill;
-    uint32_t offset = ckbi_writer_at(w);
-    uint16_t bytes = start ? CKBI_RECORD_LOG_START_BYTES : CKBI_RECORD_START_BYTES;
-    ckbi_fill(at, 0, bytes);
-    uint32_t chunks = w->compacts ? CKBI_STREAM_COMPACTED : CKBI_STREAM_CHUNKS;
-    ckbi_record_begin(at, CKBI_RECORD_START, 0, bytes, 0, 0, start ? CKBI_STREAM_LOG : chunks);
-    ckbi_put32(at + 40, start ? start->segment : CKB_NO_SEGMENT);
-    if (start) {
-        ckbi_put64(at + 24, start->serial);
-        ckbi_put64(at + 32, start->place);
-        ckbi_put32(at + 44, start->end);
-        ckbi_put64(at + 48, start->epoch);
-        ckbi_put64(at + 56, start->first);
-    }
-    ckbi_record_seal(at, w->seed, offset);
-    w->fill += bytes;
+    w->fill += ckbi_start_encode(at, w->seed, ckbi_writer_at(w), stream, start);
 }
 
 static CKBI_UNUSED void ckbi_put_summary(ckb_writer *w)
@@ -5672,6 +5971,10 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
     v->parked_count += state == CKBI_SEGMENT_PARKED && s->log == 0;
+    if (CKBI_HAS_CHUNKS && !w->log && state == CKBI_SEGMENT_FULL) {
+        v->fresh_records += (uint32_t)(w->appended - w->finished);
+        w->finished = w->appended;
+    }
     if (CKBI_LOAD(&s->live) == 0)
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -5728,8 +6031,10 @@ static CKBI_UNUSED CKBI_NOINLINE void ckbi_writer_begin_segment(ckb_writer *w, u
     w->summary_last = resumed ? s->summary : 0;
     w->live = w->records = w->deletes = 0;
     CKBI_STORE(&s->owner, w->number + 1);
-    if (!resumed)
-        ckbi_put_start(w, ckbi_writer_is_log(w) ? &w->log->start : NULL);
+    if (!resumed && ckbi_writer_is_log(w))
+        ckbi_put_start(w, CKBI_STREAM_LOG, &w->log->start);
+    else if (!resumed)
+        ckbi_put_start(w, w->compacts ? CKBI_STREAM_COMPACTED : CKBI_STREAM_CHUNKS, NULL);
 }
 
 /* Free segments that an append leaves alone: the reserve; a delete all but one of it, for compaction. */
@@ -6600,12 +6905,8 @@ static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_append *a, ui
 {
     CKB_ASSERT(w->summary_count < w->summary_max);
     uint8_t *e = w->summary + (size_t)w->summary_count++ * CKBI_SUMMARY_ENTRY_BYTES;
-    ckbi_put32(e, a->serial);
-    ckbi_put32(e + 4, a->id->chunk);
-    ckbi_put64(e + 8, a->id->block);
-    ckbi_put32(e + 16, a->version);
-    ckbi_put32(e + 20, offset);
-    ckbi_put32(e + 24, a->length);
+    const ckbi_slot slot = {a->id->block, a->serial, a->id->chunk, 0, offset, a->length, a->version};
+    ckbi_entry_put(e, &slot);
 }
 
 /* The record is in the segment: what it superseded stops to count. */
@@ -6975,21 +7276,27 @@ static CKBI_UNUSED ckbi_slot *ckbi_compact_slot(ckb_volume *v, const ckbi_append
     return slot && slot->segment == a->before.segment && slot->offset == a->before.offset ? slot : NULL;
 }
 
-static CKBI_UNUSED void ckbi_compact_let_go(ckb_volume *v, const ckbi_append *a)
+/* Lets go of a delete. Its segment must be read by every mount from now on: a checkpoint that covers it without it
+ * would bring no old record back, but give its chunk versions that the delete beats when it is found again. False:
+ * a checkpoint is being written that may cover the segment. */
+static CKBI_UNUSED bool ckbi_compact_let_go(ckb_volume *v, const ckbi_append *a)
 {
     ckbi_partition *partition = ckbi_index_partition(&v->index, a->hash);
     CKB_MUTEX_LOCK(&v->lock);
     CKB_MUTEX_LOCK(&partition->lock);
-    ckbi_slot *slot = ckbi_compact_slot(v, a);
+    bool drafting = v->drafting;
+    ckbi_slot *slot = drafting ? NULL : ckbi_compact_slot(v, a);
     if (slot) {
         ckbi_segment_release(v, slot);
         slot->offset = 0;
         slot->length = (uint32_t)v->segments[slot->segment].epoch;
+        v->segments[slot->segment].cover |= CKBI_NEVER_COVERED;
         v->let_go++;
         v->compactor->pass_left -= v->compactor->pass_left > 0;
     }
     CKB_MUTEX_UNLOCK(&partition->lock);
     CKB_MUTEX_UNLOCK(&v->lock);
+    return !drafting;
 }
 
 /* Lets the index point to where the record goes. CKB_NOTFOUND: it does not count any more. The writer's lock is
@@ -7094,10 +7401,8 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
     a->payload = r->payload;
     if (!a->container)
         return CKB_OK; /* deleted and forgotten: its slots are swept */
-    if (a->tombstone && !ckbi_compact_must_keep(v, slot->length)) {
-        ckbi_compact_let_go(v, a);
+    if (a->tombstone && !ckbi_compact_must_keep(v, slot->length) && ckbi_compact_let_go(v, a))
         return CKB_OK;
-    }
     int status = ckbi_source_verify(&c->walk.source, r);
     if (status == CKB_CORRUPT) {
         ckbi_damage(v, CKB_TOPIC_PAYLOAD, v->victim, r->offset, 0, 0);
@@ -8707,6 +9012,8 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
     if (out->free_segments == 0)
         out->free_segments =
             (uint32_t)ckbi_max(g->segment_count / 64, (uint64_t)out->reserve_segments + out->prepare_ahead + 1);
+    if (out->checkpoint_records == 0)
+        out->checkpoint_records = 65536;
     uint64_t least =
         ckbi_max(ckbi_bytes(ckbi_data_start(g)) + g->write_unit,
                  ckbi_align_up(2 * CKBI_RECORD_COMMON + CKBI_FACTS_MAX * CKBI_FACT_BYTES, g->write_unit));
@@ -8716,6 +9023,8 @@ static CKBI_UNUSED void ckbi_config_defaults(const ckb_geometry *g, const ckb_co
     out->read_only = true;
 #endif
     out->read_only = out->read_only || out->salvage;
+    /* Where something is lost the newest that is left may be in a segment that a checkpoint covers. */
+    out->ignore_checkpoint = out->ignore_checkpoint || out->salvage;
 }
 
 /* Smallest power of two that keeps the hash tables of containers half empty. */
@@ -8917,9 +9226,16 @@ static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     int status = ckbi_mount_find_journal(m);
-    for (uint32_t i = ckbi_first_segment(v); status == CKB_OK && i < v->header.segment_count; i++)
-        if (v->segments[i].state == CKBI_SEGMENT_FULL || v->segments[i].state == CKBI_SEGMENT_PARKED)
+    if (CKBI_HAS_CHUNKS && status == CKB_OK)
+        status = ckbi_mount_checkpoint(m);
+    for (uint32_t i = ckbi_first_segment(v); status == CKB_OK && i < v->header.segment_count; i++) {
+        const ckbi_segment *s = &v->segments[i];
+        m->records = 0;
+        if ((s->state == CKBI_SEGMENT_FULL && s->cover != CKBI_COVERED) || s->state == CKBI_SEGMENT_PARKED)
             status = ckbi_mount_segment(m, i);
+        if (s->state == CKBI_SEGMENT_FULL)
+            v->fresh_records += m->records;
+    }
     if (status == CKB_OK)
         status = ckbi_mount_orphans(m);
     if (CKBI_HAS_LOG && status == CKB_OK)
@@ -8954,8 +9270,10 @@ CKB_DEF int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *
     CKB_MUTEX_INIT(&v->lock);
     CKB_MUTEX_INIT(&v->long_lock);
     CKB_MUTEX_INIT(&v->tidy_lock);
+    for (uint32_t p = 0; p < v->index.partition_count; p++)
+        CKB_MUTEX_INIT(&v->index.partitions[p].lock);
     if (CKBI_HAS_CHUNKS)
-        ckbi_index_init(&v->index);
+        ckbi_index_clear(&v->index);
     ckbi_fill(v->segments, 0, g->segment_count * sizeof(v->segments[0]));
     ckbi_fill(v->containers, 0, v->config.max_containers * sizeof(v->containers[0]));
     ckbi_fill(v->writers, 0, v->writer_places * sizeof(v->writers[0]));
@@ -8999,6 +9317,245 @@ static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
     return status == CKB_OK ? ckbi_journal_say(v, CKBI_FACT_CLEAN, 0, v->next_epoch, 0) : status;
 }
 
+/* ---- checkpoints: written in steps, in force once all of it and all that it tells of is durable */
+
+/* The volume's lock is held. */
+static CKBI_UNUSED bool ckbi_checkpoint_is_due(const ckb_volume *v)
+{
+    uint64_t records = v->checkpoint.at.epoch != 0 ? v->checkpoint.entries / 2 : 0;
+    return v->drafting || v->fresh_records >= ckbi_max(records, v->config.checkpoint_records);
+}
+
+/* A segment that takes no more never changes; its records are durable at the latest when the checkpoint is put
+ * in force. One in which nothing counts is freed soon. */
+static CKBI_UNUSED bool ckbi_segment_can_be_covered(const ckbi_segment *s)
+{
+    return s->state == CKBI_SEGMENT_FULL && s->log == 0 && !(s->cover & CKBI_NEVER_COVERED) &&
+           CKBI_LOAD(&s->live) != 0;
+}
+
+/* Begins a checkpoint where it would spare something, and there is plenty of room. */
+static CKBI_UNUSED void ckbi_draft_begin(ckb_volume *v)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    uint64_t bytes = ckbi_index_used(&v->index) * CKBI_CHECKPOINT_ENTRY_BYTES +
+                     (uint64_t)v->header.segment_count * CKBI_CHECKPOINT_ROW_BYTES;
+    uint64_t segments = bytes / (ckbi_bytes(ckbi_data_limit(g) - ckbi_data_start(g)) * 7 / 8) + 1;
+    bool useful = false;
+    ckbi_fill(&v->draft, 0, sizeof(v->draft));
+    v->draft_row = ckbi_first_segment(v);
+    v->draft_slot = 0;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && !useful; i++) {
+        const ckbi_segment *s = &v->segments[i];
+        useful = s->cover == 0 && ckbi_segment_can_be_covered(s);
+    }
+    v->fresh_records = 0;
+    v->drafting = useful && segments * 8 <= v->pool_count + v->free_count;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* Gives all segments of a checkpoint, complete or not, a state: in force, or full of nothing that counts, to
+ * be freed like any other such. The volume's lock is held. */
+static CKBI_UNUSED void ckbi_checkpoint_set(ckb_volume *v, const ckbi_checkpoint *c, uint8_t state)
+{
+    uint32_t segment = c->at.epoch != 0 ? c->at.segment : CKB_NO_SEGMENT;
+    while (segment != CKB_NO_SEGMENT) {
+        ckbi_segment *s = &v->segments[segment];
+        s->extent = state == CKBI_SEGMENT_FULL ? CKBI_EXTENT_FULL : 0;
+        CKBI_STORE(&s->died_at, CKBI_LOAD(&v->supersede_clock));
+        CKBI_STORE(&s->state, state);
+        segment = s->previous;
+    }
+}
+
+/* There is no room: what was written is given up. */
+static CKBI_UNUSED void ckbi_draft_drop(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_checkpoint_set(v, &v->draft, CKBI_SEGMENT_FULL);
+    for (uint32_t i = 0; i < v->header.segment_count; i++)
+        v->segments[i].cover &= (uint8_t)~CKBI_COVERED;
+    v->drafting = false;
+    CKB_MUTEX_UNLOCK(&v->lock);
+}
+
+/* All of it is written and all that it tells of is durable: one fact puts it in force. */
+static CKBI_UNUSED int ckbi_draft_install(ckb_volume *v)
+{
+    int status = ckbi_medium_sync(v, v->draft.at.segment);
+    ckbi_checkpoint_fact(&v->draft, &v->facts[0]);
+    if (status == CKB_OK)
+        status = ckbi_journal_append(v, 1);
+    if (status != CKB_OK)
+        return status;
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_checkpoint_set(v, &v->checkpoint, CKBI_SEGMENT_FULL);
+    ckbi_checkpoint_set(v, &v->draft, CKBI_SEGMENT_CHECKPOINT);
+    v->checkpoint = v->draft;
+    v->drafting = false;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
+/* Goes on in a fresh segment; its START stands in the I/O buffer then. */
+static CKBI_UNUSED int ckbi_draft_roll(ckb_volume *v)
+{
+    ckbi_journal *at = &v->draft.at;
+    ckbi_start *start = &v->start;
+    uint32_t segment;
+    int status = at->epoch != 0 ? ckbi_medium_sync(v, at->segment) : CKB_OK;
+    if (status == CKB_OK)
+        status = ckbi_segment_fresh(v, v->config.reserve_segments, &segment);
+    if (status != CKB_OK)
+        return status;
+    ckbi_fill(start, 0, sizeof(*start));
+    start->segment = at->epoch != 0 ? at->segment : CKB_NO_SEGMENT;
+    start->epoch = at->epoch;
+    start->end = at->end;
+    v->segments[segment].previous = start->segment;
+    at->epoch = v->segments[segment].epoch;
+    at->segment = segment;
+    at->seed = ckbi_segment_seed(v, segment, at->epoch);
+    at->end = ckbi_data_start(&v->medium.geometry);
+    ckbi_start_encode(v->io_buffer, at->seed, at->end, CKBI_STREAM_CHECKPOINT, start);
+    return CKB_OK;
+}
+
+/* Rows for the segments that are covered. Entries are written after all of them: whatever is in such a segment,
+ * the index has it by then, or what superseded it. */
+static CKBI_UNUSED uint32_t ckbi_draft_rows(ckb_volume *v, uint8_t *to, uint32_t room)
+{
+    uint32_t bytes = 0;
+    CKB_MUTEX_LOCK(&v->lock);
+    for (; v->draft_row < v->header.segment_count && bytes + CKBI_CHECKPOINT_ROW_BYTES <= room;
+         v->draft_row++) {
+        ckbi_segment *s = &v->segments[v->draft_row];
+        if (!ckbi_segment_can_be_covered(s))
+            continue;
+        s->cover = CKBI_COVERED;
+        ckbi_put32(to + bytes, v->draft_row);
+        ckbi_put32(to + bytes + 4, s->records | (s->compacted ? CKBI_ROW_COMPACTED : 0));
+        ckbi_put64(to + bytes + 8, s->epoch);
+        ckbi_put32(to + bytes + 16, s->end);
+        ckbi_put32(to + bytes + 20, s->summary);
+        bytes += CKBI_CHECKPOINT_ROW_BYTES;
+    }
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return bytes;
+}
+
+/* Entries for the next slots of the index that are in use; a lock is held for a few hundred at a time. */
+static CKBI_UNUSED uint32_t ckbi_draft_entries(ckb_volume *v, uint8_t *to, uint32_t room)
+{
+    uint32_t slots = v->index.buckets * CKBI_SLOTS, bytes = 0;
+    uint64_t all = (uint64_t)slots * v->index.partition_count;
+    while (v->draft_slot < all && bytes + CKBI_CHECKPOINT_ENTRY_BYTES <= room) {
+        ckbi_partition *p = &v->index.partitions[v->draft_slot / slots];
+        uint32_t first = (uint32_t)(v->draft_slot % slots), slot = first;
+        CKB_MUTEX_LOCK(&p->lock);
+        for (; slot < slots && slot - first < 512 && bytes + CKBI_CHECKPOINT_ENTRY_BYTES <= room; slot++) {
+            if (p->slots[slot].version == 0 || p->slots[slot].offset == 0)
+                continue;
+            ckbi_entry_put(to + bytes, &p->slots[slot]);
+            ckbi_put32(to + bytes + CKBI_SUMMARY_ENTRY_BYTES, p->slots[slot].segment);
+            bytes += CKBI_CHECKPOINT_ENTRY_BYTES;
+            v->draft.entries++;
+        }
+        CKB_MUTEX_UNLOCK(&p->lock);
+        v->draft_slot += slot - first;
+    }
+    return bytes;
+}
+
+/* Writes one batch. `*done`: there was nothing left to write. The long lock is held. */
+static CKBI_UNUSED int ckbi_draft_write(ckb_volume *v, bool *done)
+{
+    const ckb_geometry *g = &v->medium.geometry;
+    ckbi_journal *at = &v->draft.at;
+    uint32_t left = at->epoch != 0 ? ckbi_data_limit(g) - at->end : 0;
+    int status = ckbi_writable(v);
+    if (status == CKB_OK && left < (2 * CKBI_RECORD_COMMON + CKBI_CHECKPOINT_ENTRY_BYTES) / CKBI_UNIT)
+        status = ckbi_draft_roll(v);
+    if (status != CKB_OK)
+        return status;
+    uint32_t lead = at->end == ckbi_data_start(g) ? CKBI_RECORD_LOG_START_BYTES : 0;
+    uint8_t *to = v->io_buffer + lead + CKBI_RECORD_COMMON;
+    uint32_t room = (uint32_t)ckbi_min(v->io_bytes, ckbi_bytes(ckbi_data_limit(g) - at->end)) - lead -
+                    2 * CKBI_RECORD_COMMON;
+    uint32_t kind = CKBI_CHECKPOINT_ROWS, bytes = ckbi_draft_rows(v, to, room);
+    if (bytes == 0) {
+        kind = CKBI_CHECKPOINT_ENTRIES;
+        bytes = ckbi_draft_entries(v, to, room);
+    }
+    *done = bytes == 0 && lead == 0; /* a segment has a batch, be it an empty one */
+    if (*done)
+        return CKB_OK;
+    uint32_t batch = lead + ckbi_batch_frame(v->io_buffer + lead, CKBI_RECORD_CHECKPOINT, kind, bytes, at->seed,
+                                             at->end + lead / CKBI_UNIT, 0, g->write_unit);
+    status = ckbi_medium_write(v, at->segment, at->end, v->io_buffer, batch);
+    at->end += batch / CKBI_UNIT;
+    v->segments[at->segment].end = at->end;
+    return status;
+}
+
+/* A batch of the checkpoint; or, when there is no more, its end: entries may tell of records that were only
+ * appended, and which must be durable before what they superseded is forgotten. */
+static CKBI_UNUSED int ckbi_draft_step(ckb_volume *v)
+{
+    bool done = false;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    int status = ckbi_draft_write(v, &done);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    if (!done || status != CKB_OK)
+        return status;
+    status = ckbi_each_writer(v, ckbi_writer_quiet_commit);
+    CKB_MUTEX_LOCK(&v->long_lock);
+    if (status == CKB_OK)
+        status = ckbi_draft_install(v);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
+/* A step of a checkpoint that is due, unless another thread is at it. No lock is held. */
+static CKBI_UNUSED int ckbi_checkpoint_step(ckb_volume *v, bool *more)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    *more = ckbi_checkpoint_is_due(v) && !v->draft_busy;
+    if (*more)
+        v->draft_busy = true;
+    bool drafting = v->drafting;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    if (!*more)
+        return CKB_OK;
+    int status = CKB_OK;
+    if (drafting)
+        status = ckbi_draft_step(v);
+    else
+        ckbi_draft_begin(v);
+    if (status == CKB_NOSPACE) {
+        ckbi_draft_drop(v);
+        status = CKB_OK;
+    }
+    CKB_MUTEX_LOCK(&v->lock);
+    *more = ckbi_checkpoint_is_due(v);
+    v->draft_busy = false;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return status;
+}
+
+/* The last checkpoint of a mount: where it spares the next one something worth it, or was begun already. */
+static CKBI_UNUSED int ckbi_checkpoint_last(ckb_volume *v)
+{
+    bool worth = v->fresh_records >= ckbi_max(1024, ckbi_index_used(&v->index) / 16);
+    int status = CKB_OK;
+    if (!v->drafting && worth && v->config.checkpoint_records != UINT32_MAX)
+        ckbi_draft_begin(v);
+    for (bool more = v->drafting; more && status == CKB_OK;)
+        status = ckbi_checkpoint_step(v, &more);
+    return status;
+}
+
 CKB_DEF int ckb_unmount(ckb_volume *volume)
 {
     ckb_volume *v = volume;
@@ -9011,19 +9568,23 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
     if (result == CKB_OK && !v->config.read_only && v->failed)
         result = CKB_FAILED;
     /* A mount that wrote nothing leaves nothing to say. */
-    if (result == CKB_OK && !v->config.read_only && !v->journal_switch)
+    bool wrote = !v->config.read_only && !v->journal_switch;
+    if (CKBI_HAS_CHUNKS && result == CKB_OK && wrote)
+        result = ckbi_checkpoint_last(v);
+    if (result == CKB_OK && wrote)
         result = ckbi_mark_clean(v);
     ckbi_volume_destroy(v);
     return result;
 }
 
 /* What ckb_maintain has to do next. */
-static CKBI_UNUSED void ckbi_maintain_look(ckb_volume *v, bool *sweep, bool *prepare)
+static CKBI_UNUSED void ckbi_maintain_look(ckb_volume *v, bool *sweep, bool *prepare, bool *checkpoint)
 {
     CKB_MUTEX_LOCK(&v->lock);
     /* Looking at every slot should find a good part of them. */
     if (CKBI_HAS_CHUNKS && v->sweep_pays && v->let_go > v->index.capacity / 32)
         ckbi_sweep_begin(v);
+    *checkpoint = CKBI_HAS_CHUNKS && !v->draft_busy && ckbi_checkpoint_is_due(v);
     *sweep = CKBI_HAS_CHUNKS && v->sweep_needed;
     *prepare = v->pool_count < v->config.prepare_ahead && v->free_count > v->config.reserve_segments;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -9033,10 +9594,10 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
 {
     ckb_volume *v = volume;
     int status = ckbi_writable(v);
-    bool sweep, prepare, compact = false;
+    bool sweep, prepare, checkpoint, compact = false;
     uint32_t freed = 0;
     for (bool work = true; work && status == CKB_OK && budget > 0; budget--) {
-        ckbi_maintain_look(v, &sweep, &prepare);
+        ckbi_maintain_look(v, &sweep, &prepare, &checkpoint);
         if (sweep) {
             ckbi_sweep_step(v);
             continue;
@@ -9051,10 +9612,12 @@ CKB_DEF int ckb_maintain(ckb_volume *volume, uint32_t budget, bool *more)
         if (CKBI_HAS_CHUNKS && status == CKB_OK && freed == 0 && !prepare)
             status = ckbi_compact_when_short(v, &compact);
         work = freed > 0 || prepare || compact;
+        if (CKBI_HAS_CHUNKS && status == CKB_OK && !work)
+            status = ckbi_checkpoint_step(v, &work);
     }
-    ckbi_maintain_look(v, &sweep, &prepare);
+    ckbi_maintain_look(v, &sweep, &prepare, &checkpoint);
     if (more)
-        *more = status == CKB_OK && (sweep || prepare || compact || freed > 0);
+        *more = status == CKB_OK && (sweep || prepare || compact || checkpoint || freed > 0);
     return status;
 }
 #else
@@ -9085,6 +9648,9 @@ static CKBI_UNUSED void ckbi_stat_count(ckb_stat *stat, uint8_t state)
     case CKBI_SEGMENT_JOURNAL:
         stat->segments_journal++;
         break;
+    case CKBI_SEGMENT_CHECKPOINT:
+        stat->segments_checkpoint++;
+        break;
     case CKBI_SEGMENT_OPEN:
         stat->segments_open++;
         break;
@@ -9103,7 +9669,10 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
     uint64_t size = v->medium.geometry.segment_bytes;
     uint32_t live = CKBI_LOAD(&s->live);
     ckbi_stat_count(stat, state);
-    if (state == CKBI_SEGMENT_JOURNAL || state == CKBI_SEGMENT_LOST || state == CKBI_SEGMENT_RETIRED) {
+    if (state == CKBI_SEGMENT_CHECKPOINT)
+        stat->checkpoint_bytes += ckbi_bytes(s->end);
+    if (state == CKBI_SEGMENT_JOURNAL || state == CKBI_SEGMENT_LOST || state == CKBI_SEGMENT_RETIRED ||
+        state == CKBI_SEGMENT_CHECKPOINT) {
         stat->reserved_bytes += size;
         return;
     }
@@ -9162,6 +9731,11 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
     stat->dropped_tails = v->dropped_tails;
     stat->mount_scanned = v->mount_scanned;
     stat->mount_summaries = v->mount_summaries;
+    stat->mount_covered = v->mount_covered;
+    stat->mount_entries = v->mount_entries;
+    stat->checkpoint_epoch = v->checkpoint.at.epoch;
+    stat->checkpoint_entries = v->checkpoint.at.epoch ? v->checkpoint.entries : 0;
+    stat->fresh_records = v->fresh_records;
     stat->journal_epoch = v->journal.epoch;
     CKB_MUTEX_UNLOCK(&v->lock);
 }
@@ -9308,7 +9882,7 @@ static CKBI_UNUSED void ckbi_check_start(ckbi_checking *k, ckbi_walk *walk, uint
 {
     ckb_volume *v = k->volume;
     const uint8_t *h;
-    if (!ckbi_is_log_start(&walk->record) ||
+    if (!ckbi_is_start(&walk->record, CKBI_STREAM_LOG) ||
         ckbi_source_get(&walk->source, walk->record.offset, CKBI_RECORD_LOG_START_BYTES, &h) != CKB_OK)
         return;
     uint32_t named = ckbi_get32(h + 40);
@@ -9357,9 +9931,10 @@ static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, ckbi_walk *walk, uin
     if (walk->payload_bad) {
         k->finding->has_chunk = live;
         k->report->chunks_bad += live;
-        ckbi_check_report(k, CKB_CORRUPT,
-                          r->type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD, segment,
-                          r->offset, 0, 0);
+        int topic = r->type == CKBI_RECORD_SUMMARY      ? CKB_TOPIC_SUMMARY
+                    : r->type == CKBI_RECORD_CHECKPOINT ? CKB_TOPIC_CHECKPOINT
+                                                        : CKB_TOPIC_PAYLOAD;
+        ckbi_check_report(k, CKB_CORRUPT, topic, segment, r->offset, 0, 0);
     } else if (live) {
         k->report->chunks++;
         k->report->bytes += r->payload_bytes;
@@ -9387,6 +9962,10 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
     /* Where a log's segment ends the mount may know from entries in others. */
     if (CKBI_HAS_LOG && v->segments[segment].log != 0 && state == CKBI_SEGMENT_FULL)
         walk->known = ckbi_max32(walk->known, v->segments[segment].end);
+    if (state == CKBI_SEGMENT_CHECKPOINT) {
+        open = true;
+        walk->stop = walk->known = v->segments[segment].end;
+    }
     return open || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
 }
 
@@ -9637,6 +10216,8 @@ static CKBI_UNUSED const char *ckbi_topic_text(int topic)
         return "entries from %i on may be lost with segment %s (epoch %e)";
     case CKB_TOPIC_LOG_DOUBLE:
         return "segment %s and segment %f both claim place %e of a log";
+    case CKB_TOPIC_CHECKPOINT:
+        return "segment %s offset %o: the checkpoint does not verify, all segments are read instead";
     default:
         return "%t";
     }

@@ -1336,6 +1336,13 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"dropped_tails", stat->dropped_tails},
         {"mount_scanned_segments", stat->mount_scanned},
         {"mount_summary_segments", stat->mount_summaries},
+        {"mount_covered_segments", stat->mount_covered},
+        {"mount_checkpoint_entries", stat->mount_entries},
+        {"checkpoint_epoch", stat->checkpoint_epoch},
+        {"checkpoint_segments", stat->segments_checkpoint},
+        {"checkpoint_bytes", stat->checkpoint_bytes},
+        {"checkpoint_entries", stat->checkpoint_entries},
+        {"records_since_checkpoint", stat->fresh_records},
     };
     (void)printf(json ? "{\"tool\":\"chunkbench\",\"command\":\"info\",\"target\":" : "target: ");
     if (json)

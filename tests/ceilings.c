@@ -3,7 +3,7 @@
  * that a machine that gets slower or faster meanwhile does so for both sides of a ratio.
  *
  *     ceilings [DIRECTORY [SECTION]]      on disk; the current one by default. SECTION: crc, ram, disk, tmpfs,
- *                                         log or growth; all by default
+ *                                         mount, log or growth; all by default
  *
  * A bar that is missed is printed, and is no failure. */
 #define _GNU_SOURCE
@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,10 @@
 #define RAM_CHUNKS 300000u
 #define DISK_CHUNKS 400000u
 #define GROWTH_CHUNKS 4000000u
+#define MOUNT_CHUNKS 1000000u
+#define KILLED_CHUNKS 500000u
+#define MOUNT_ENTRIES_PER_S 10e6 /* what a mount should take from a checkpoint */
+#define KILLED_MOUNT_SECONDS 0.1 /* and how long it may take after a kill -9 */
 #define SEGMENT_BYTES (UINT64_C(4) << 20)
 #define SOURCE_BYTES (UINT64_C(1) << 24) /* what is written rotates through this, larger than the L2 cache */
 #define PLAIN_WRITE_BYTES ((size_t)4 << 20)
@@ -251,6 +256,25 @@ static double write_rate(const ckb_medium *medium, unsigned threads, uint64_t ch
     return (double)(chunks * threads) / slowest;
 }
 
+/* Prepares segments and checkpoints while a round runs, as a host's thread would. */
+typedef struct keeper {
+    ckb_volume *volume;
+    pthread_t id;
+    atomic_bool stop;
+} keeper;
+
+static void *keeper_run(void *argument)
+{
+    keeper *k = (keeper *)argument;
+    while (!atomic_load(&k->stop)) {
+        bool more = false;
+        (void)ckb_maintain(k->volume, 16, &more);
+        if (!more)
+            usleep(500);
+    }
+    return NULL;
+}
+
 /* ------------------------------------------------------------------------------------------------ >>ram */
 
 static uint64_t room_for(uint64_t chunks)
@@ -413,6 +437,109 @@ static void tmpfs_row(void)
     row("1 KiB chunks, tmpfs, 1 thread / fio psync", measured + 1, fio + 1, ROUNDS, 2.0, "k/s");
 }
 
+/* ---------------------------------------------------------------------------------------------- >>mount */
+
+/* Seconds that a mount takes, into memory whose pages are all there. */
+static double mount_seconds(const ckb_medium *medium, const ckb_config *config, ckb_stat *stat)
+{
+    size_t bytes = ckb_volume_memory(&medium->geometry, config);
+    unsigned char *memory = memory_map(bytes);
+    ckb_volume *volume;
+    double start = seconds_now();
+    must(ckb_mount(medium, config, memory, bytes, &volume, NULL), "mount");
+    double seconds = seconds_now() - start;
+    ckb_volume_stat(volume, stat);
+    must(ckb_unmount(volume), "unmount");
+    memory_unmap(memory, bytes);
+    return seconds;
+}
+
+/* Chunks per second of mounts of one volume, the index of which has room for an eighth more. */
+static void mount_rates(const ckb_medium *medium, bool ignore, double *rates, ckb_stat *stat)
+{
+    const ckb_config config = {
+        .max_chunks = MOUNT_CHUNKS / 8 * 9, .read_only = true, .ignore_checkpoint = ignore};
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        double seconds = mount_seconds(medium, &config, stat);
+        rates[i] = (double)stat->index_used / seconds / 1e3;
+    }
+}
+
+/* A volume in RAM with a checkpoint of all chunks but those of the segment that is open. */
+static void mount_rows(void)
+{
+    double with[ROUNDS], without[ROUNDS], bound[ROUNDS];
+    const ckb_config config = {.max_chunks = MOUNT_CHUNKS / 8 * 9, .checkpoint_records = 1};
+    size_t bytes = (size_t)room_for(MOUNT_CHUNKS + MOUNT_CHUNKS / 3);
+    unsigned char *memory = memory_map(bytes);
+    ckb_ram ram;
+    ckb_medium medium;
+    ckb_stat stat;
+    store s;
+    must(ckb_ram_medium(&ram, &medium, memory, bytes, SEGMENT_BYTES, 512), "RAM medium");
+    store_make(&s, &medium, &config);
+    must(ckb_container_create(s.volume, 1), "container");
+    job j = {.volume = s.volume, .container = 1, .count = MOUNT_CHUNKS};
+    job_open(&j, &medium.geometry);
+    job_write(&j);
+    must(ckb_writer_close(j.writer), "close");
+    for (bool more = true; more;)
+        must(ckb_maintain(s.volume, 1000, &more), "maintain");
+    store_close(&s, false);
+    mount_rates(&medium, false, with, &stat);
+    if (stat.mount_entries != MOUNT_CHUNKS)
+        die("mount", "there is no checkpoint");
+    mount_rates(&medium, true, without, &stat);
+    for (unsigned i = 0; i < ROUNDS; i++)
+        bound[i] = MOUNT_ENTRIES_PER_S / 1e3;
+    row("mount of 1 M chunks, RAM, with a checkpoint", with, bound, ROUNDS, 1.0, "k/s");
+    row("mount of 1 M chunks, RAM: without / with", without, with, ROUNDS, 0, "k/s");
+    memory_unmap(j.memory, j.bytes);
+    memory_unmap(memory, bytes);
+}
+
+/* Writes chunks with a thread for upkeep, makes them durable, and is killed. */
+static void write_until_killed(const ckb_medium *medium)
+{
+    store s;
+    keeper k = {.volume = NULL};
+    store_open(&s, medium, KILLED_CHUNKS, 1);
+    job j = {.volume = s.volume, .container = 1, .count = KILLED_CHUNKS};
+    job_open(&j, &medium->geometry);
+    k.volume = s.volume;
+    if (pthread_create(&k.id, NULL, keeper_run, &k) != 0)
+        die("thread", "cannot be made");
+    job_write(&j);
+    must(ckb_writer_commit(j.writer), "commit");
+    raise(SIGKILL);
+}
+
+static void killed_row(const char *directory)
+{
+    static place p;
+    double measured[3], bound[3];
+    const ckb_config config = {.max_chunks = KILLED_CHUNKS / 8 * 9 + 1024, .read_only = true};
+    ckb_stat stat;
+    place_open(&p, directory, SEGMENT_BYTES, room_for(KILLED_CHUNKS + KILLED_CHUNKS / 4));
+    for (unsigned i = 0; i < 3; i++) {
+        int how;
+        pid_t child = fork();
+        if (child == 0)
+            write_until_killed(&p.target.medium);
+        if (child < 0 || waitpid(child, &how, 0) != child || !WIFSIGNALED(how))
+            die("child", "was not killed");
+        double seconds = mount_seconds(&p.target.medium, &config, &stat);
+        if (stat.index_used != KILLED_CHUNKS || stat.clean)
+            die("mount", "not what was written");
+        measured[i] = KILLED_CHUNKS / seconds / 1e3;
+        bound[i] = KILLED_CHUNKS / KILLED_MOUNT_SECONDS / 1e3;
+    }
+    place_close(&p);
+    row("mount after kill -9 of 500 k chunks / 100 ms", measured, bound, 3, 1.0, "k/s");
+    printf("%-44s | %.1f ms; %llu of the chunks from a checkpoint\n", "that mount",
+           KILLED_CHUNKS / median(measured, 3), (unsigned long long)stat.mount_entries);
+}
+
 /* ------------------------------------------------------------------------------------------------ >>log */
 
 #define ENTRY_BYTES 256u
@@ -504,25 +631,6 @@ static void plain_open(plain_log *p, const char *path)
             die(path, "cannot be written");
     if (fsync(p->file) != 0)
         die(path, "cannot be synced");
-}
-
-/* Prepares segments while a round runs, as a host's thread would. */
-typedef struct keeper {
-    ckb_volume *volume;
-    pthread_t id;
-    atomic_bool stop;
-} keeper;
-
-static void *keeper_run(void *argument)
-{
-    keeper *k = (keeper *)argument;
-    while (!atomic_load(&k->stop)) {
-        bool more = false;
-        (void)ckb_maintain(k->volume, 16, &more);
-        if (!more)
-            usleep(500);
-    }
-    return NULL;
 }
 
 static int log_append(void *context, const void *data)
@@ -768,6 +876,10 @@ int main(int argc, char **argv)
         ram_rows();
     if (wanted(argc, argv, "disk"))
         disk_row(directory);
+    if (wanted(argc, argv, "mount")) {
+        mount_rows();
+        killed_row(directory);
+    }
     if (wanted(argc, argv, "tmpfs"))
         tmpfs_row();
     if (wanted(argc, argv, "log"))

@@ -141,9 +141,12 @@ static void *shared_memory;
 static uint32_t stopping, failures;
 static size_t writer_bytes, reader_bytes, volume_bytes;
 static void *volume_memory;
-/* Whoever maintains compacts all the time, beside whoever finds no room. */
-static const ckb_config config = {
-    .max_chunks = 70000, .max_containers = 64, .max_writers = 16, .free_segments = 1000000};
+/* Whoever maintains compacts and takes checkpoints all the time, beside whoever finds no room. */
+static const ckb_config config = {.max_chunks = 70000,
+                                  .max_containers = 64,
+                                  .max_writers = 16,
+                                  .free_segments = 1000000,
+                                  .checkpoint_records = 64};
 
 static uint64_t random_next(uint64_t *state)
 {

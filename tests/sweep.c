@@ -64,6 +64,36 @@ const world_shape sweep_compact_large = {.geometry = {.segment_bytes = 40960,
                                          .writer = {.buffer_bytes = 8192},
                                          .container_base = 1000};
 
+/* A little room to spare for checkpoints, which begin as often as they can. */
+const world_shape sweep_checkpoint = {.geometry = {.segment_bytes = 4096,
+                                                   .segment_count = 56,
+                                                   .read_unit = 64,
+                                                   .write_unit = 64,
+                                                   .buffer_align = 8},
+                                      .config = {.max_chunks = 1024,
+                                                 .max_containers = 8,
+                                                 .max_writers = 4,
+                                                 .checkpoint_records = 1,
+                                                 .io_buffer_bytes = 512},
+                                      .writer = {.buffer_bytes = 1024, .summary_entries = 8},
+                                      .container_base = 1000};
+
+/* Checkpoints of several segments, beside logs. */
+const world_shape sweep_checkpoint_log = {.geometry = {.segment_bytes = 2048,
+                                                       .segment_count = 80,
+                                                       .read_unit = 64,
+                                                       .write_unit = 64,
+                                                       .buffer_align = 8},
+                                          .config = {.max_chunks = 1024,
+                                                     .max_containers = 8,
+                                                     .max_writers = 4,
+                                                     .checkpoint_records = 1,
+                                                     .io_buffer_bytes = 512},
+                                          .writer = {.buffer_bytes = 512},
+                                          .container_base = 1000,
+                                          .logs = 1,
+                                          .log = {.buffer_bytes = 512}};
+
 const world_shape sweep_log_8 = {.geometry = {.segment_bytes = 2048,
                                               .segment_count = 32,
                                               .read_unit = 8,
@@ -365,7 +395,8 @@ static bool mount_and_check(test_world *world, const uint8_t *image, const media
         verdict_set(verdict, "mount says %s: %s", ckb_status_text(status), text);
         return false;
     }
-    if (!world_check(world, oracle, seen, verdict)) {
+    world_compare_mounts(world, verdict);
+    if (!verdict_good(verdict) || !world_check(world, oracle, seen, verdict)) {
         return false;
     }
     world_take(world, seen);
@@ -663,6 +694,11 @@ void sweep_run(sweep *now, size_t steps)
                (unsigned long long)now->second_cuts, (unsigned long long)now->kills,
                (unsigned long long)now->third_mounts, (unsigned long long)now->violations,
                (int)(time(NULL) - start));
+        if (now->shape.config.checkpoint_records != 0) {
+            printf("%s seed %llu: %llu mounts with a checkpoint compared with one without\n", now->name,
+                   (unsigned long long)now->seed, (unsigned long long)world_compared_mounts());
+            cr_expect(world_compared_mounts() > now->target / 2);
+        }
         cr_expect(now->states.count >= now->target, "only %zu distinct states", now->states.count);
     }
     cr_expect_eq(now->violations, 0);

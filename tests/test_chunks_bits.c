@@ -36,6 +36,7 @@ typedef struct specimen {
     observation truth;
     int status[WORLD_CHUNKS]; /* what a read of each slot says while all is well */
     ckb_stat stat;            /* while all is well */
+    bool covered[64];         /* segments that a mount with the checkpoint does not read */
     uint8_t *image;
     uint64_t counts[OUTCOME_COUNT];
 } specimen;
@@ -59,6 +60,20 @@ static const world_shape window_shape = {.geometry = {.segment_bytes = 40960,
                                          .writer = {.buffer_bytes = 4096, .summary_entries = 4},
                                          .container_base = 77};
 
+/* With room for a checkpoint, and small writes of it. */
+static const world_shape checkpoint_shape = {.geometry = {.segment_bytes = 2048,
+                                                          .segment_count = 18,
+                                                          .read_unit = 8,
+                                                          .write_unit = 64,
+                                                          .buffer_align = 8},
+                                             .config = {.max_chunks = 128,
+                                                        .max_containers = 4,
+                                                        .max_writers = 2,
+                                                        .checkpoint_records = 1,
+                                                        .io_buffer_bytes = 512},
+                                             .writer = {.buffer_bytes = 512, .summary_entries = 4},
+                                             .container_base = 77};
+
 enum { SLOTS = 4 * WORLD_CONTAINER_CHUNKS };
 
 /* ------------------------------------------------------------------------------------------- specimens */
@@ -77,6 +92,21 @@ static void put_some(specimen *now, media_random *random, uint32_t writer, uint3
     }
 }
 
+/* Fills a few segments, and checkpoints. */
+static void put_more_and_checkpoint(specimen *now, media_random *random)
+{
+    bool more = true;
+    for (int round = 0; round < 3; round++) {
+        put_some(now, random, 0, 0, 8);
+        put_some(now, random, 1, 16, 6);
+    }
+    while (more) {
+        cr_assert_eq(ckb_maintain(now->world.volume, 1, &more), CKB_OK);
+    }
+    ckb_volume_stat(now->world.volume, &now->stat);
+    cr_assert_gt(now->stat.checkpoint_entries, 0);
+}
+
 static void specimen_fill(specimen *now)
 {
     test_world *world = &now->world;
@@ -92,6 +122,9 @@ static void specimen_fill(specimen *now)
     put_some(now, &random, 0, 0, 8);
     put_some(now, &random, 1, 16, 6);
     put_some(now, &random, 1, 32, 2);
+    if (now->shape->config.checkpoint_records != 0) {
+        put_more_and_checkpoint(now, &random);
+    }
     cr_assert_eq(world_delete(world, 0, 4, 0), CKB_OK);
     put_some(now, &random, 0, 5, 1);
     cr_assert_eq(world_close(world, 1), CKB_OK);
@@ -117,6 +150,22 @@ static int read_slot(specimen *now, uint32_t slot, size_t *got)
     return ckb_chunk_read(now->world.reader, &id, 0, now->world.buffer, now->world.buffer_bytes, got);
 }
 
+/* What the rows of the checkpoint in force say: its first record holds them all. */
+static void mark_covered(specimen *now)
+{
+    uint64_t segment_bytes = now->shape->geometry.segment_bytes;
+    for (uint32_t segment = 2;
+         now->stat.checkpoint_entries != 0 && segment < now->shape->geometry.segment_count; segment++) {
+        const uint8_t *start = now->image + segment * segment_bytes + 64, *rows = start + 64;
+        if (start[4] != 1 || start[20] != 3) {
+            continue;
+        }
+        for (uint32_t i = 0; i < (uint32_t)(rows[8] | rows[9] << 8) / 24; i++) {
+            now->covered[rows[24 + i * 24]] = true;
+        }
+    }
+}
+
 static void specimen_open(specimen *now)
 {
     now->table = world_table_new();
@@ -133,6 +182,10 @@ static void specimen_open(specimen *now)
         size_t got;
         now->status[slot] = read_slot(now, slot, &got);
     }
+    world_verdict verdict = {""};
+    world_compare_mounts(&now->world, &verdict);
+    cr_assert(verdict_good(&verdict), "%s", verdict.text);
+    mark_covered(now);
 }
 
 static void specimen_close(specimen *now)
@@ -283,6 +336,13 @@ static void flip(specimen *now, size_t bit)
     uint8_t *byte = &now->world.ram.image[bit / 8];
     *byte ^= (uint8_t)(1u << (bit % 8));
     outcome result = look(now, &verdict);
+    world_verdict other = {""};
+    if (now->stat.checkpoint_entries != 0 && result != OUTCOME_MOUNT_REFUSED &&
+        !now->covered[bit / 8 / now->shape->geometry.segment_bytes]) {
+        world_compare_chunks(&now->world, &other);
+        result = verdict_good(&other) ? result : OUTCOME_WRONG;
+        verdict = verdict_good(&other) ? verdict : other;
+    }
     *byte ^= (uint8_t)(1u << (bit % 8));
     if (result == OUTCOME_WRONG && now->counts[OUTCOME_WRONG] < 10) {
         size_t place = bit / 8;
@@ -291,6 +351,14 @@ static void flip(specimen *now, size_t bit)
                 verdict.text, now->name, bit);
     }
     now->counts[result]++;
+}
+
+/* A segment without a header was never used; there are many where there is room for a checkpoint. */
+static bool is_used(const specimen *now, size_t bit)
+{
+    size_t segment_bytes = (size_t)now->shape->geometry.segment_bytes;
+    return now->shape != &checkpoint_shape ||
+           memcmp(now->image + bit / 8 / segment_bytes * segment_bytes, "CHUNKB", 6) == 0;
 }
 
 static void flip_every_bit(specimen *now)
@@ -306,7 +374,8 @@ static void flip_every_bit(specimen *now)
     specimen_open(now);
     size_t bytes = media_volume_bytes(&now->shape->geometry);
     size_t flips = 0;
-    for (size_t bit = one ? (size_t)only : 0; bit < (one ? (size_t)only + 1 : bytes * 8); bit += now->stride) {
+    for (size_t bit = one ? (size_t)only : 0; bit < (one ? (size_t)only + 1 : bytes * 8);
+         bit += is_used(now, bit) ? now->stride : now->stride * 61) {
         flip(now, bit);
         flips++;
     }
@@ -332,6 +401,20 @@ Test(chunks_bits, give_the_right_data_or_an_error_when_any_bit_of_a_clean_volume
 Test(chunks_bits, give_the_right_data_or_an_error_when_any_bit_of_an_unclean_volume_flips)
 {
     static specimen now = {.name = "unclean", .clean = false, .shape = &tiny_shape, .large = 640, .stride = 1};
+    flip_every_bit(&now);
+}
+
+Test(chunks_bits, give_the_right_data_or_an_error_when_any_bit_of_a_clean_volume_with_a_checkpoint_flips)
+{
+    static specimen now = {
+        .name = "checkpoint", .clean = true, .shape = &checkpoint_shape, .large = 640, .stride = 1};
+    flip_every_bit(&now);
+}
+
+Test(chunks_bits, give_the_right_data_or_an_error_when_any_bit_of_an_unclean_volume_with_a_checkpoint_flips)
+{
+    static specimen now = {
+        .name = "checkpoint-unclean", .clean = false, .shape = &checkpoint_shape, .large = 640, .stride = 1};
     flip_every_bit(&now);
 }
 

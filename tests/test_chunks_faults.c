@@ -18,6 +18,20 @@ static const world_shape fault_shape = {.geometry = {.segment_bytes = 2048,
                                         .writer = {.buffer_bytes = 512, .summary_entries = 8},
                                         .container_base = 500};
 
+/* With room for checkpoints, which begin as often as they can. */
+static const world_shape checkpoint_shape = {.geometry = {.segment_bytes = 2048,
+                                                          .segment_count = 40,
+                                                          .read_unit = 64,
+                                                          .write_unit = 64,
+                                                          .buffer_align = 8},
+                                             .config = {.max_chunks = 512,
+                                                        .max_containers = 8,
+                                                        .max_writers = 4,
+                                                        .checkpoint_records = 1,
+                                                        .io_buffer_bytes = 512},
+                                             .writer = {.buffer_bytes = 512, .summary_entries = 8},
+                                             .container_base = 500};
+
 /* ------------------------------------------------------------------------------------------- workload */
 
 /* Like world_random_step, but goes on whatever the answers are: a log of who was told what. Returns the
@@ -32,6 +46,9 @@ static int blind_step(test_world *world, media_random *random)
     unsigned flags = (unsigned)media_random_below(random, 4);
     bool more;
     media_random_fill(random, data, length);
+    if (world->shape.config.checkpoint_records != 0 && media_random_below(random, 4) == 0) {
+        return ckb_maintain(world->volume, 3, &more);
+    }
     if (dice < 60) {
         return world_put(world, writer, slot, data, length, flags);
     }
@@ -123,6 +140,7 @@ static void expect_no_wrong_data(trial *all, bool errors_allowed, world_verdict 
 }
 
 static const trial_plan plan = {&fault_shape, run, expect_sticky, expect_no_wrong_data};
+static const trial_plan checkpoint_plan = {&checkpoint_shape, run, expect_sticky, expect_no_wrong_data};
 
 Test(chunks_faults, keep_promises_when_any_read_or_erase_fails_once_or_for_good)
 {
@@ -135,18 +153,23 @@ Test(chunks_faults, fail_for_good_and_keep_promises_when_any_write_or_sync_fails
     trial_sweep(&plan, "faults-c", &fault_cases[FAULT_WRITES], &fault_cases[FAULT_ERASES]);
 }
 
+Test(chunks_faults, keep_promises_when_any_operation_of_a_workload_with_checkpoints_fails)
+{
+    trial_sweep(&checkpoint_plan, "faults-checkpoint", &fault_cases[0], &fault_cases[FAULT_CASES]);
+}
+
 /* A read error while mounting is neither damage nor an empty volume, and changes nothing. */
-Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_fails)
+static void fail_each_read_of_a_mount(const trial_plan *of)
 {
     static trial all;
     world_verdict verdict = {""};
-    trial_open(&all, &plan, 22);
+    trial_open(&all, of, 22);
     all.now = &fault_cases[0];
     trial_reset(&all);
     cr_assert_eq(world_mount(&all.world), CKB_OK);
     run(&all, 22, &verdict);
     cr_assert_eq(world_sync(&all.world), CKB_OK);
-    size_t bytes = media_volume_bytes(&fault_shape.geometry);
+    size_t bytes = media_volume_bytes(&of->shape->geometry);
     memcpy(all.image, all.world.ram.image, bytes);
     uint64_t mounts = 0, refused = 0;
     bool fired = true;
@@ -170,6 +193,18 @@ Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_fails)
     trial_cut_and_check(&all, MEDIA_WAY_NOTHING, &verdict);
     cr_expect(verdict_good(&verdict), "%s", verdict.text);
     trial_close(&all);
+}
+
+Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_fails)
+{
+    fail_each_read_of_a_mount(&plan);
+}
+
+Test(chunks_faults, mount_says_io_and_changes_nothing_when_any_read_of_a_checkpoint_fails)
+{
+    uint64_t before = world_compared_mounts();
+    fail_each_read_of_a_mount(&checkpoint_plan);
+    cr_expect(world_compared_mounts() > before, "there was no checkpoint");
 }
 
 /* -------------------------------------------------------------------------------------------- waiters */

@@ -146,6 +146,7 @@ static void mount_again(model *now)
 {
     verdict_status(&now->verdict, "mount", 0, world_mount(&now->world), WORLD_BIT(CKB_OK));
     if (verdict_good(&now->verdict)) {
+        world_compare_mounts(&now->world, &now->verdict);
         world_open_writers(&now->world, WRITERS, &now->verdict);
     }
 }
@@ -323,6 +324,19 @@ Test(chunks_model, agree_with_a_plain_model_on_a_volume_that_is_full_most_of_the
     static model now = {.name = "full", .seed = 14, .operations = 1000000, .power_cuts = true};
     if (model_settings(&now)) {
         run_model(&now, &full_shape, NULL);
+    }
+}
+
+Test(chunks_model, agree_with_a_plain_model_while_checkpoints_are_taken)
+{
+    static model now = {.name = "checkpoint", .seed = 14, .operations = 200000, .power_cuts = true};
+    world_shape shape = model_shape;
+    shape.geometry.segment_count = 48;
+    shape.config.checkpoint_records = 1;
+    if (model_settings(&now)) {
+        run_model(&now, &shape, NULL);
+        cr_expect(world_compared_mounts() > 50, "only %d mounts with a checkpoint",
+                  (int)world_compared_mounts());
     }
 }
 

@@ -116,7 +116,10 @@ void trial_cut_and_check(trial *all, uint64_t choice, world_verdict *verdict)
         ckb_fault_text(&all->world.fault_seen, text, sizeof text);
         verdict_set(verdict, "cut %llu: mount says %s: %s", (unsigned long long)choice, ckb_status_text(status),
                     text);
-    } else if (!world_check(&all->world, &all->oracle, &seen, verdict)) {
+        return;
+    }
+    world_compare_mounts(&all->world, verdict);
+    if (!world_check(&all->world, &all->oracle, &seen, verdict)) {
         char text[sizeof verdict->text];
         memcpy(text, verdict->text, sizeof text);
         snprintf(verdict->text, sizeof verdict->text, "cut %llu: %.400s", (unsigned long long)choice, text);

@@ -106,6 +106,7 @@ void world_init(test_world *world, const world_shape *shape, world_table *table,
     world->writer_bytes = ckb_writer_memory(geometry, &shape->writer);
     world->reader_bytes = ckb_reader_memory(geometry, shape->reader_bytes);
     world->volume_memory = media_alloc(world->volume_bytes);
+    world->plain_memory = media_alloc(world->volume_bytes);
     world->reader_memory = media_alloc(world->reader_bytes);
     for (int i = 0; i < WORLD_WRITERS; i++) {
         world->writer_memory[i] = media_alloc(world->writer_bytes);
@@ -134,6 +135,7 @@ void world_free(test_world *world)
         free(world->writer_memory[i]);
     }
     free(world->volume_memory);
+    free(world->plain_memory);
     free(world->reader_memory);
     free(world->buffer);
 }
@@ -161,6 +163,126 @@ int world_mount(test_world *world)
         status = ckb_reader_open(world->volume, world->reader_memory, world->reader_bytes, &world->reader);
     }
     return status;
+}
+
+/* --------------------------------------------------------------------------------------- >>two-mounts */
+
+static uint64_t compared_mounts;
+
+uint64_t world_compared_mounts(void)
+{
+    return __atomic_load_n(&compared_mounts, __ATOMIC_RELAXED);
+}
+
+static void compare_numbers(const char *what, uint64_t with, uint64_t without, world_verdict *verdict)
+{
+    if (with != without) {
+        verdict_set(verdict, "%s: %llu with the checkpoint, %llu without", what, (unsigned long long)with,
+                    (unsigned long long)without);
+    }
+}
+
+static void compare_stats(ckb_volume *with, ckb_volume *without, world_verdict *verdict)
+{
+    ckb_stat a, b;
+    ckb_volume_stat(with, &a);
+    ckb_volume_stat(without, &b);
+    /* Without the checkpoint its segments are free. */
+    uint64_t given_up = a.checkpoint_bytes ? a.segments_checkpoint * a.geometry.segment_bytes : 0;
+    compare_numbers("free segments", a.segments_free + a.segments_checkpoint, b.segments_free, verdict);
+    compare_numbers("full segments", a.segments_full, b.segments_full, verdict);
+    compare_numbers("lost segments", a.segments_lost, b.segments_lost, verdict);
+    compare_numbers("live bytes", a.live_bytes, b.live_bytes, verdict);
+    compare_numbers("dead bytes", a.dead_bytes, b.dead_bytes, verdict);
+    compare_numbers("free bytes", a.free_bytes + given_up, b.free_bytes, verdict);
+    compare_numbers("chunks in the index", a.index_used, b.index_used, verdict);
+    compare_numbers("containers", a.containers, b.containers, verdict);
+    compare_numbers("damage", a.damage, b.damage, verdict);
+    compare_numbers("dropped tails", a.dropped_tails, b.dropped_tails, verdict);
+    compare_numbers("dropped bytes", a.dropped_bytes, b.dropped_bytes, verdict);
+}
+
+static void compare_chunks(test_world *world, ckb_volume *without, world_verdict *verdict)
+{
+    for (uint32_t slot = 0; slot < WORLD_CHUNKS; slot++) {
+        ckb_chunk_id id = world_chunk_id(world, slot);
+        ckb_chunk_info a, b;
+        int with_status = ckb_chunk_stat(world->volume, &id, &a),
+            without_status = ckb_chunk_stat(without, &id, &b);
+        if (with_status == CKB_CORRUPT && without_status == CKB_CORRUPT) {
+            continue; /* something is lost, and what is left of it is for salvage to show */
+        }
+        if (with_status != without_status || a.deleted != b.deleted || a.length != b.length ||
+            a.version != b.version || a.segment != b.segment || a.offset != b.offset) {
+            verdict_set(
+                verdict,
+                "slot %u: version %u at segment %u offset %llu (%s) with the checkpoint, version %u at segment "
+                "%u offset %llu (%s) without",
+                slot, a.version, a.segment, (unsigned long long)a.offset, ckb_status_text(with_status),
+                b.version, b.segment, (unsigned long long)b.offset, ckb_status_text(without_status));
+        }
+    }
+}
+
+/* `counts`: nothing is lost, so how many chunks there are is known. */
+static void compare_containers(ckb_volume *with, ckb_volume *without, bool counts, world_verdict *verdict)
+{
+    ckb_container_info a, b;
+    uint32_t at = 0, other = 0;
+    int status;
+    do {
+        status = ckb_container_next(with, &at, &a);
+        int other_status = ckb_container_next(without, &other, &b);
+        bool same = a.chunks == b.chunks && a.bytes == b.bytes;
+        if (status != other_status ||
+            (status == CKB_OK && (a.id != b.id || a.state != b.state || (counts && !same)))) {
+            verdict_set(verdict,
+                        "container %llu: %llu chunks, %llu bytes with the checkpoint; %llu: %llu, %llu without",
+                        (unsigned long long)a.id, (unsigned long long)a.chunks, (unsigned long long)a.bytes,
+                        (unsigned long long)b.id, (unsigned long long)b.chunks, (unsigned long long)b.bytes);
+        }
+    } while (status == CKB_OK && verdict_good(verdict));
+}
+
+/* Mounts again without the checkpoint; null when that is refused. */
+static ckb_volume *mount_plain(test_world *world, world_verdict *verdict)
+{
+    ckb_config config = world->shape.config;
+    /* Below the fault medium: what is compared here is no operation of a trial. */
+    ckb_medium medium = media_crash_medium(&world->crash);
+    ckb_volume *without;
+    ckb_fault fault;
+    config.read_only = config.ignore_checkpoint = true;
+    int status = ckb_mount(&medium, &config, world->plain_memory, world->volume_bytes, &without, &fault);
+    if (status != CKB_OK) {
+        verdict_set(verdict, "a mount without the checkpoint says %s", ckb_status_text(status));
+    }
+    return without;
+}
+
+void world_compare_chunks(test_world *world, world_verdict *verdict)
+{
+    ckb_volume *without = mount_plain(world, verdict);
+    if (without) {
+        ckb_stat stat;
+        ckb_volume_stat(without, &stat);
+        compare_chunks(world, without, verdict);
+        compare_containers(world->volume, without, stat.damage == 0, verdict);
+    }
+}
+
+void world_compare_mounts(test_world *world, world_verdict *verdict)
+{
+    ckb_stat stat;
+    ckb_volume_stat(world->volume, &stat);
+    ckb_volume *without = stat.checkpoint_epoch != 0 ? mount_plain(world, verdict) : NULL;
+    if (!without) {
+        return; /* the other mount would do the same */
+    }
+    compare_stats(world->volume, without, verdict);
+    compare_chunks(world, without, verdict);
+    compare_containers(world->volume, without, true, verdict);
+    __atomic_fetch_add(&compared_mounts, 1, __ATOMIC_RELAXED);
 }
 
 void world_load(test_world *world, const uint8_t *image, const media_trace_segment *segments)
@@ -746,7 +868,8 @@ static void check_sums(comparison *now)
     ckb_stat stat;
     ckb_volume_stat(now->world->volume, &stat);
     uint64_t segments = (uint64_t)stat.segments_free + stat.segments_prepared + stat.segments_open +
-                        stat.segments_full + stat.segments_retired + stat.segments_lost + stat.segments_journal;
+                        stat.segments_full + stat.segments_retired + stat.segments_lost +
+                        stat.segments_journal + stat.segments_checkpoint;
     uint64_t whole = stat.geometry.segment_bytes * stat.geometry.segment_count;
     uint64_t live = 0;
     for (int i = 0; i < WORLD_CONTAINERS; i++) {
@@ -1017,6 +1140,7 @@ void world_remount(test_world *world, uint32_t writers, world_verdict *verdict)
     status = status ? status : world_mount(world);
     verdict_status(verdict, "remount", 0, status, WORLD_BIT(CKB_OK));
     if (status == CKB_OK) {
+        world_compare_mounts(world, verdict);
         world_open_writers(world, writers, verdict);
     }
 }
@@ -1024,6 +1148,9 @@ void world_remount(test_world *world, uint32_t writers, world_verdict *verdict)
 /* One step of the workload by a single thread. */
 void world_random_step(test_world *world, media_random *random, uint32_t writers, world_verdict *verdict)
 {
+    if (world->shape.config.checkpoint_records != 0 && media_random_below(random, 3) == 0) {
+        world_maintain(world, 1 + (uint32_t)media_random_below(random, 6), verdict);
+    }
     uint64_t part = world->logs.count > 0 ? media_random_below(random, 100) : 100;
     if (part < 86) {
         log_random_step(world, random, (uint32_t)media_random_below(random, world->logs.count), verdict);

@@ -82,6 +82,7 @@ typedef struct test_world {
     ckb_reader *reader;
     ckb_writer *writers[WORLD_WRITERS];
     void *volume_memory, *reader_memory, *writer_memory[WORLD_WRITERS];
+    void *plain_memory; /* of the mount without the checkpoint */
     size_t volume_bytes, reader_bytes, writer_bytes;
     uint8_t *buffer; /* for payloads that are read back */
     size_t buffer_bytes;
@@ -106,6 +107,13 @@ void world_free(test_world *world);
 int world_format(test_world *world, uint64_t seed);
 /* Mounts and opens the reader; writers stay closed. */
 int world_mount(test_world *world);
+/* Holds the volume, which was just mounted, against a mount that reads all segments: where there is a checkpoint in
+ * force both must show the same. */
+void world_compare_mounts(test_world *world, world_verdict *verdict);
+/* The same whether there is a checkpoint or not, but only for chunks and containers. */
+void world_compare_chunks(test_world *world, world_verdict *verdict);
+/* Mounts that took their chunks from a checkpoint and were compared, in all worlds. */
+uint64_t world_compared_mounts(void);
 int world_unmount(test_world *world);
 /* Forgets the mounted volume as a power cut would and puts the image in place. `segments` (may be null)
  * tells the trace what was attempted before. */
