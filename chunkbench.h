@@ -219,9 +219,9 @@
  * VERSIONS. Each write of the same chunk id has a version one higher than the one it supersedes; the highest
  * counts. Where a segment was lost a chunk that is not there starts at 2^24, above what the lost one may have
  * held of it. A segment is freed when nothing in it counts and everything that superseded its records is durable.
- * Compaction copies records with their version into segments of a newer epoch; of two with the same version that
- * of the newer epoch counts. A delete is left out of the copy when no segment older than it holds records that
- * do not count: only there could be one that it hides.
+ * Compaction copies records with their version into segments of its own; of two with the same version the one in
+ * such a segment counts, of two there that of the newer epoch. A delete is left out of the copy when no segment
+ * older than it holds records that do not count: only there could be one that it hides.
  * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
  * belong to a deleted container.
  *
@@ -4490,6 +4490,13 @@ static CKBI_UNUSED void ckbi_mount_count(ckb_volume *v, ckbi_container *c, const
     c->bytes += tombstone ? 0 : sign * slot->length;
 }
 
+/* Is a record that one segment holds the copy of the same that another one holds? Compaction may have begun its
+ * segment before. */
+static CKBI_UNUSED bool ckbi_is_newer_copy(const ckbi_segment *mine, const ckbi_segment *theirs)
+{
+    return mine->compacted != theirs->compacted ? mine->compacted : mine->epoch > theirs->epoch;
+}
+
 /* Puts one version of a chunk into the index; the newest stays. */
 static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry)
 {
@@ -4514,7 +4521,7 @@ static CKBI_UNUSED int ckbi_mount_chunk(ckbi_mounting *m, const ckbi_slot *entry
     if (slot) {
         uint32_t mine = entry->version & ~CKBI_TOMBSTONE, theirs = slot->version & ~CKBI_TOMBSTONE;
         if (mine < theirs ||
-            (mine == theirs && v->segments[entry->segment].epoch <= v->segments[slot->segment].epoch))
+            (mine == theirs && !ckbi_is_newer_copy(&v->segments[entry->segment], &v->segments[slot->segment])))
             return CKB_OK;
         ckbi_mount_count(v, c, slot, UINT64_MAX);
     } else {
@@ -5960,13 +5967,14 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     CKB_MUTEX_LOCK(&v->lock);
     s->end = w->base;
     s->summary = w->summary_last;
+    if (s->extent != CKBI_EXTENT_RESUMED) /* as its START says */
+        s->compacted = w->compacts;
     s->extent = extent;
     CKBI_STORE(&s->owner, 0);
     /* While it was open others could only take away from `live`: now it is the true count. */
     CKBI_ADD(&s->live, w->live);
     s->records += w->records;
     CKBI_ADD(&s->deletes, w->deletes);
-    s->compacted = w->compacts;
     if (ckbi_writer_is_log(w))
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
@@ -7120,7 +7128,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_try(ckb_writer *w, ckbi_append 
 
 /* ---------------------------------------------------------------------------------------------- >>compact
  * Compaction moves what counts out of segments in which little does. It appends like a writer, to segments of
- * its own, and the records keep their versions: of two copies that of the newer epoch counts. One segment at
+ * its own, and the records keep their versions: of two copies that in such a segment counts. One segment at
  * a time is walked, the victim, which nobody frees meanwhile; when its last record is moved and durable, it is
  * dead as if all had been overwritten. So an interrupted run costs nothing but time.
  *

@@ -78,6 +78,21 @@ const world_shape sweep_checkpoint = {.geometry = {.segment_bytes = 4096,
                                       .writer = {.buffer_bytes = 1024, .summary_entries = 8},
                                       .container_base = 1000};
 
+/* Both: compaction under checkpoints, and an index that deletes fill. */
+const world_shape sweep_tidy = {.geometry = {.segment_bytes = 4096,
+                                             .segment_count = 40,
+                                             .read_unit = 64,
+                                             .write_unit = 64,
+                                             .buffer_align = 8},
+                                .config = {.max_chunks = 160,
+                                           .max_containers = 8,
+                                           .max_writers = 4,
+                                           .free_segments = 1000,
+                                           .checkpoint_records = 1,
+                                           .io_buffer_bytes = 512},
+                                .writer = {.buffer_bytes = 1024, .summary_entries = 8},
+                                .container_base = 1000};
+
 /* Checkpoints of several segments, beside logs. */
 const world_shape sweep_checkpoint_log = {.geometry = {.segment_bytes = 2048,
                                                        .segment_count = 80,

@@ -45,6 +45,8 @@ extern const world_shape sweep_large;
 extern const world_shape sweep_compact, sweep_compact_large;
 /* With room for checkpoints, which begin as often as they can; beside a log they take several segments. */
 extern const world_shape sweep_checkpoint, sweep_checkpoint_log;
+/* Both, and an index that deletes soon fill. */
+extern const world_shape sweep_tidy;
 /* So many segments that the journal takes several on each side. */
 extern const world_shape sweep_many;
 /* Logs and chunks, by write unit: from bytes on a small chip to pages. Most segments are of a few entries. */

@@ -19,6 +19,13 @@ Test(checkpoint_crash, mounts_show_the_same_with_and_without_it_beside_logs_and_
     sweep_run(&now, 900);
 }
 
+Test(checkpoint_crash, mounts_show_the_same_with_and_without_it_while_compaction_moves_records)
+{
+    static sweep now = {.name = "tidy", .seed = 14, .target = 26000};
+    now.shape = sweep_tidy;
+    sweep_run(&now, 2500);
+}
+
 Test(checkpoint_crash, mounts_show_the_same_with_and_without_it_when_threads_write)
 {
     static sweep now = {.name = "checkpoint-threads", .seed = 13, .target = 8000, .threaded = true};

@@ -333,6 +333,9 @@ Test(chunks_model, agree_with_a_plain_model_while_checkpoints_are_taken)
     world_shape shape = model_shape;
     shape.geometry.segment_count = 48;
     shape.config.checkpoint_records = 1;
+    shape.config.free_segments = 1000;
+    shape.config.max_chunks = 200;
+    shape.config.io_buffer_bytes = 512;
     if (model_settings(&now)) {
         run_model(&now, &shape, NULL);
         cr_expect(world_compared_mounts() > 50, "only %d mounts with a checkpoint",
