@@ -114,7 +114,8 @@
  *                              _BROADCAST, _SIGNAL
  *   CKB_NO_CHUNKS              no containers and chunks: a log store
  *   CKB_NO_LOG                 no logs: a chunk store. A build without one of them refuses to mount a volume
- *                              that has some, unless for reading
+ *                              that has some, unless for reading; without chunks a check then looks into small
+ *                              payloads only
  *   CKB_READ_ONLY              only what a boot loader needs: mount, read, check
  *   CKB_NO_STATUS_TEXT         no strings
  *   CKB_ASSERT(condition)      what to do when an invariant of the library breaks; default: trap
