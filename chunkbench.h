@@ -1022,6 +1022,7 @@ typedef struct ckb_bench_target {
     void *context;
     const char *name;
     bool volatile_medium; /* nothing survives power loss, whatever sync says */
+    const char *error;    /* why the last `describe` failed, in a line; "" or null: its status says all */
     /* The geometry that `fresh` would give, and the payload bytes that a run may put there. Touches nothing. */
     int (*describe)(void *context, const ckb_bench_need *need, ckb_geometry *geometry, uint64_t *room_bytes);
     /* Formats and mounts an empty volume. */
@@ -1250,6 +1251,7 @@ typedef struct ckb_bench_report {
     char message[CKB_BENCH_MESSAGE_BYTES];  /* about status or the first failure; "" when none */
     char sentence[CKB_BENCH_MESSAGE_BYTES]; /* the answer; "" when there is none */
     char caution[CKB_BENCH_MESSAGE_BYTES];  /* why the answer is not sure; "" when it is */
+    char left_out[CKB_BENCH_MESSAGE_BYTES]; /* runs that the target has no place for; "" when there are none */
     ckb_bench_result *results;
     uint32_t result_count;
     bool has_answer, has_segment_answer, has_wal_answer;
@@ -10238,7 +10240,7 @@ static const ckb_option ckbi_write_options[CKBI_WRITE_OPTIONS] = {
     {"sync", '\0', CKB_OPTION_CHOICE, true, "LIST", "end", 1, 65536, "none|end|each",
      "when a thread makes its chunks durable: never, at the end, after each, after every N"},
     {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
-     "bytes per segment; by default the target's choice"},
+     "bytes per segment; by default the target's choice. Of several, those that do not fit are left out"},
     {"rate", 'r', CKB_OPTION_RATE, false, "RATE", NULL, 1, UINT64_C(1000000000000), NULL,
      "open loop: operations per second, over all threads; latency counts from the intended start"},
     {"duration", '\0', CKB_OPTION_DURATION, false, "TIME", NULL, 1000000, CKBI_DURATION_MAX, NULL,
@@ -11249,9 +11251,21 @@ static int ckbi_refuse_room(const ckb_bench_host *host, const ckbi_plan *plan, u
     return CKB_NOSPACE;
 }
 
-static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+/* Asks the target for the geometry of the plan's need. */
+static int ckbi_plan_describe(const ckb_bench_host *host, ckbi_plan *plan, uint64_t *room_bytes, ckbi_out *out)
 {
     const ckb_bench_target *target = host->target;
+    int status = target->describe(target->context, &plan->need, &plan->geometry, room_bytes);
+    if (status != CKB_OK) {
+        bool explained = target->error != NULL && target->error[0] != '\0';
+        ckbi_out_text(out, explained ? target->error : ckb_status_text(status));
+        ckbi_out_end(out);
+    }
+    return status;
+}
+
+static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+{
     ckb_bench_need *need = &plan->need;
     uint64_t room_bytes = 0, writers = ckbi_plan_writers(plan), per_segment, spare, segments;
     int status;
@@ -11260,12 +11274,9 @@ static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out 
     need->max_containers = plan->threads;
     need->max_writers = (uint32_t)writers;
     need->prepare_ahead = (uint32_t)ckbi_min(writers + 1, 16);
-    status = target->describe(target->context, need, &plan->geometry, &room_bytes);
-    if (status != CKB_OK) {
-        ckbi_out_text(out, ckb_status_text(status));
-        ckbi_out_end(out);
+    status = ckbi_plan_describe(host, plan, &room_bytes, out);
+    if (status != CKB_OK)
         return status;
-    }
     if (plan->size_bytes > ckb_max_chunk_bytes(&plan->geometry))
         return ckbi_refuse_chunk(plan, out);
     per_segment = ckbi_plan_chunks_per_segment(plan);
@@ -11410,7 +11421,7 @@ static const ckb_option ckbi_bench_log_options[CKBI_BENCH_LOG_OPTIONS] = {
     {"sync", '\0', CKB_OPTION_POLICY, true, "LIST", "each", 1, CKBI_POLICY_ENTRIES_MAX, "none|each",
      "when a thread makes its entries durable: never, each at once, every N, or every 10ms"},
     {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
-     "bytes per segment; by default the target's choice"},
+     "bytes per segment; by default the target's choice. Of several, those that do not fit are left out"},
     {"ahead", '\0', CKB_OPTION_COUNT, true, "LIST", "4", 0, 1024, NULL,
      "segments that a maintenance thread prepares ahead; 0: none does, each roll pays"},
     {"prepare", '\0', CKB_OPTION_CHOICE, true, "LIST", NULL, 0, 0, "none|reserve|zero",
@@ -12095,6 +12106,12 @@ static uint64_t ckbi_bench_log_entries_per_segment(const ckbi_plan *plan)
     return ckbi_max(1, usable / ckbi_bench_log_entry_cost(plan));
 }
 
+/* Segments for the journal, what is kept back, what is prepared. */
+static uint64_t ckbi_bench_log_spare(const ckbi_plan *plan)
+{
+    return 8 + plan->ahead;
+}
+
 static int ckbi_refuse_entry(const ckbi_plan *plan, ckbi_out *out)
 {
     ckbi_out_text(out, "--size: ");
@@ -12110,6 +12127,7 @@ static int ckbi_refuse_entry(const ckbi_plan *plan, ckbi_out *out)
 static int ckbi_refuse_log_room(const ckb_bench_host *host, const ckbi_plan *plan, uint64_t room_bytes,
                                 ckbi_out *out)
 {
+    const uint64_t few = ckbi_bench_log_spare(plan) + 4; /* with so many segments purging helps little */
     ckbi_out_number(out, plan->purge_behind != 0 ? plan->purge_behind : plan->count);
     ckbi_out_text(out, " entries of up to ");
     ckbi_out_size(out, plan->size_bytes);
@@ -12121,21 +12139,11 @@ static int ckbi_refuse_log_room(const ckb_bench_host *host, const ckbi_plan *pla
     ckbi_out_text(out, host->target->name);
     ckbi_out_text(out, " has room for ");
     ckbi_out_size(out, room_bytes);
-    ckbi_out_text(out, "; --purge-behind needs less");
+    ckbi_out_text(out, plan->purge_behind == 0 && room_bytes / plan->geometry.segment_bytes > few
+                           ? "; --purge-behind needs less"
+                           : "; smaller segments need less");
     ckbi_out_end(out);
     return CKB_NOSPACE;
-}
-
-static int ckbi_bench_log_describe(const ckb_bench_host *host, ckbi_plan *plan, uint64_t *room_bytes,
-                                   ckbi_out *out)
-{
-    const ckb_bench_target *target = host->target;
-    int status = target->describe(target->context, &plan->need, &plan->geometry, room_bytes);
-    if (status != CKB_OK) {
-        ckbi_out_text(out, ckb_status_text(status));
-        ckbi_out_end(out);
-    }
-    return status;
 }
 
 #define CKBI_JOURNAL_SHARE 256u /* bytes of journal for each segment, with room to switch */
@@ -12144,7 +12152,7 @@ static int ckbi_bench_log_describe(const ckb_bench_host *host, ckbi_plan *plan, 
 static uint64_t ckbi_bench_log_segments(ckbi_plan *plan, uint64_t segments)
 {
     uint64_t per_segment = ckbi_bench_log_entries_per_segment(plan), entries = plan->count, filled;
-    uint64_t spare = 8 + plan->ahead; /* for the journal, what is kept back, what is prepared */
+    uint64_t spare = ckbi_bench_log_spare(plan);
     if (plan->count == UINT64_MAX && plan->purge_behind == 0) {
         uint64_t most = ckbi_min(segments, CKBI_BENCH_LOG_TIMED_BYTES / plan->geometry.segment_bytes + spare);
         plan->purge_behind = (most > spare + 4 ? (most - spare) / 2 : 1) * per_segment;
@@ -12171,7 +12179,7 @@ static int ckbi_bench_log_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_
     need->prepare_ahead = (uint32_t)ckbi_max(plan->ahead, 1);
     need->prepare = plan->prepare;
     need->renew = true;
-    status = ckbi_bench_log_describe(host, plan, &room_bytes, out);
+    status = ckbi_plan_describe(host, plan, &room_bytes, out);
     if (status != CKB_OK)
         return status;
     if (plan->size_bytes > ckb_max_entry_bytes(&plan->geometry))
@@ -12183,7 +12191,7 @@ static int ckbi_bench_log_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_
     plan->maintenance_thread = plan->ahead != 0 || plan->purge_behind != 0;
     need->segment_count = (uint32_t)ckbi_max(segments, CKBI_BENCH_LOG_SEGMENTS_LEAST);
     need->segment_bytes = plan->geometry.segment_bytes;
-    return ckbi_bench_log_describe(host, plan, &room_bytes, out);
+    return ckbi_plan_describe(host, plan, &room_bytes, out);
 }
 
 static const ckbi_work ckbi_bench_log_work = {
@@ -13323,10 +13331,86 @@ static int ckbi_session_check(const ckb_bench_host *host, const ckb_workload *wo
                                      : ckbi_write_check(host, values, out);
 }
 
-/* Segment sizes that the target cannot have are left out of a comparison. */
-static bool ckbi_is_optional(const ckb_workload *workload, const ckbi_plan *plan)
+/* Segment sizes that the target cannot have, or has no room for, are left out of a comparison. */
+static bool ckbi_is_optional(const ckb_workload *workload, const ckb_option_value *values,
+                             const ckbi_plan *plan, int status)
 {
-    return ckbi_is_qualify(workload) && plan->work->is_log;
+    const ckb_option_value *sizes =
+        &values[ckbi_is_log(workload) ? (uint32_t)CKBI_BENCH_LOG_SEGMENT : (uint32_t)CKBI_WRITE_SEGMENT];
+    return (status == CKB_INVALID || status == CKB_NOSPACE) &&
+           (ckbi_is_qualify(workload) ? plan->work->is_log : sizes->count > 1);
+}
+
+/* Goes through the plans that the options make and the target has a place for. */
+typedef struct ckbi_sweep {
+    const ckb_bench_host *host;
+    const ckb_workload *workload;
+    const ckb_option_value *values;
+    uint32_t row, rows, fitted, left_out;
+    int status;      /* of the first that was left out */
+    ckbi_plan first; /* that one */
+    char why[CKB_BENCH_MESSAGE_BYTES];
+} ckbi_sweep;
+
+static void ckbi_sweep_start(ckbi_sweep *sweep, const ckb_bench_host *host, const ckb_workload *workload,
+                             const ckb_option_value *values)
+{
+    ckbi_fill(sweep, 0, sizeof *sweep);
+    sweep->host = host;
+    sweep->workload = workload;
+    sweep->values = values;
+    sweep->rows = ckbi_plan_count(workload, values);
+}
+
+static void ckbi_message_set(char *text, size_t bytes, const char *value)
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, bytes);
+    ckbi_out_text(out, value);
+    ckbi_out_end(out);
+}
+
+/* The next plan, fitted to the target. CKB_END: that was the last one. Otherwise `text` says what is wrong; when
+ * everything was left out, with the first. */
+static int ckbi_sweep_next(ckbi_sweep *sweep, ckbi_plan *plan, char *text, size_t text_bytes)
+{
+    while (sweep->row < sweep->rows) {
+        ckbi_message message;
+        int status;
+        ckbi_plan_at(sweep->host, sweep->workload, sweep->values, sweep->row++, plan);
+        status = plan->work->fit(sweep->host, plan, ckbi_message_start(&message, text, text_bytes));
+        if (status == CKB_OK)
+            sweep->fitted++;
+        if (!ckbi_is_optional(sweep->workload, sweep->values, plan, status))
+            return status;
+        if (sweep->left_out++ == 0) {
+            sweep->status = status;
+            sweep->first = *plan;
+            ckbi_message_set(sweep->why, sizeof sweep->why, text);
+        }
+    }
+    ckbi_message_set(text, text_bytes, sweep->fitted != 0 ? "" : sweep->why);
+    return sweep->fitted != 0 ? CKB_END : sweep->status;
+}
+
+static void ckbi_sweep_explain(const ckbi_sweep *sweep, char text[CKB_BENCH_MESSAGE_BYTES])
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, CKB_BENCH_MESSAGE_BYTES);
+    if (sweep->left_out != 0) {
+        ckbi_out_number(out, sweep->left_out);
+        ckbi_out_text(out, " of ");
+        ckbi_out_number(out, sweep->rows);
+        ckbi_out_text(out, " runs left out; the first, ");
+        ckbi_out_text(out, sweep->first.work->unit);
+        ckbi_out_text(out, " of ");
+        ckbi_out_size(out, sweep->first.size_bytes);
+        ckbi_out_text(out, " in segments of ");
+        ckbi_out_size(out, sweep->first.segment_bytes);
+        ckbi_out_text(out, ": ");
+        ckbi_out_text(out, sweep->why);
+    }
+    ckbi_out_end(out);
 }
 
 static uint64_t ckbi_session_seed(const ckb_workload *workload, const ckb_option_value *values)
@@ -13364,6 +13448,8 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
     ckbi_out *out = ckbi_message_start(&message, text, text_bytes);
     ckbi_session session;
     ckbi_arena arena = {NULL, NULL, 0};
+    ckbi_sweep sweep;
+    ckbi_plan plan;
     size_t most = 0;
     int status = ckbi_session_check(host, workload, values, out);
     *bytes = 0;
@@ -13374,25 +13460,37 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
     (void)ckbi_session_carve(&session, &arena, workload, values);
     if (ckbi_is_qualify(workload))
         (void)ckbi_arena_take(&arena, (size_t)CKBI_CEILING_PIECE, 65536);
-    for (uint32_t i = 0; i < ckbi_plan_count(workload, values); i++) {
+    ckbi_sweep_start(&sweep, host, workload, values);
+    while ((status = ckbi_sweep_next(&sweep, &plan, text, text_bytes)) == CKB_OK) {
         ckbi_arena rest = arena;
-        ckbi_plan plan;
         ckbi_run run;
-        ckbi_plan_at(host, workload, values, i, &plan);
-        status = plan.work->fit(host, &plan, out);
-        if (status != CKB_OK && ckbi_is_optional(workload, &plan)) {
-            out = ckbi_message_start(&message, text, text_bytes);
-            continue;
-        }
-        if (status != CKB_OK)
-            return status;
         if (!ckbi_run_carve(&run, &rest, &session, &plan))
-            return ckbi_refuse(out, ckbi_span_of(""),
+            return ckbi_refuse(ckbi_message_start(&message, text, text_bytes), ckbi_span_of(""),
                                "--buffer: ", "no writer is possible with these buffers and segments");
         most = (size_t)ckbi_max(most, rest.used);
     }
+    if (status != CKB_END)
+        return status;
     *bytes = most;
     return CKB_OK;
+}
+
+static int ckbi_session_sweep(ckbi_session *session, const ckb_workload *workload,
+                              const ckb_option_value *values)
+{
+    ckb_bench_report *report = session->report;
+    ckbi_sweep sweep;
+    ckbi_plan plan;
+    int status = CKB_OK;
+    ckbi_sweep_start(&sweep, session->host, workload, values);
+    while (status == CKB_OK && !report->interrupted) {
+        status = ckbi_sweep_next(&sweep, &plan, report->message, CKB_BENCH_MESSAGE_BYTES);
+        session->run = sweep.row;
+        if (status == CKB_OK)
+            status = ckbi_run_execute(session, &plan, &report->results[report->result_count++]);
+    }
+    ckbi_sweep_explain(&sweep, report->left_out);
+    return status == CKB_END ? CKB_OK : status;
 }
 
 CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *workload,
@@ -13417,78 +13515,77 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
     ckbi_pattern_set(session.pattern, ckbi_session_seed(workload, values));
     session.rest = arena;
     session.progress_ns = ckbi_clock_read(&session.clock, host);
-    if (ckbi_is_qualify(workload)) {
-        status = ckbi_qualify_execute(&session, values);
-    } else {
-        for (uint32_t i = 0; i < rows && status == CKB_OK && !session.report->interrupted; i++, session.run++) {
-            ckbi_plan plan;
-            ckbi_message message;
-            ckbi_plan_at(host, workload, values, i, &plan);
-            status = plan.work->fit(
-                host, &plan, ckbi_message_start(&message, session.report->message, CKB_BENCH_MESSAGE_BYTES));
-            if (status == CKB_OK)
-                status =
-                    ckbi_run_execute(&session, &plan, &session.report->results[session.report->result_count++]);
-        }
-    }
+    status = ckbi_is_qualify(workload) ? ckbi_qualify_execute(&session, values)
+                                       : ckbi_session_sweep(&session, workload, values);
     session.report->status = status;
     return status;
+}
+
+/* A line about one run; returns the payload it would write, 0 when that is not known. */
+static uint64_t ckbi_plan_print(const ckb_workload *workload, const ckbi_plan *plan, ckbi_out *out)
+{
+    bool counted = !ckbi_is_qualify(workload) && plan->count != UINT64_MAX;
+    ckbi_out_threads(out, plan->threads, " thread", " threads");
+    ckbi_out_text(out, ", ");
+    ckbi_out_text(out, plan->work->unit);
+    ckbi_out_text(out, plan->size_min_bytes != plan->size_bytes ? " of up to " : " of ");
+    ckbi_out_size(out, plan->size_bytes);
+    ckbi_out_text(out, ", segments of ");
+    ckbi_out_size(out, plan->geometry.segment_bytes);
+    if (!ckbi_is_qualify(workload)) {
+        ckbi_out_text(out, counted ? ": " : ", until the time is over, in ");
+        if (counted) {
+            ckbi_out_number(out, plan->count);
+            ckbi_out_char(out, ' ');
+            ckbi_out_text(out, plan->work->unit);
+            ckbi_out_text(out, ", ");
+        }
+        ckbi_out_size(out, plan->need.data_bytes);
+        ckbi_out_text(out, " of segments");
+    }
+    ckbi_out_char(out, '\n');
+    return counted ? plan->count * (plan->size_min_bytes + plan->size_bytes) / 2 : 0;
+}
+
+static void ckbi_plan_print_end(const ckb_workload *workload, const ckb_option_value *values, uint64_t total,
+                                ckbi_out *out)
+{
+    if (ckbi_is_qualify(workload)) {
+        ckbi_out_text(out,
+                      "up to 15 rounds of these and of plain sequential writing, then durable appends for ");
+        ckbi_out_duration(out, values[CKBI_QUALIFY_BUDGET].number[0] / 2);
+        ckbi_out_text(out, ", together about ");
+        ckbi_out_duration(out, values[CKBI_QUALIFY_BUDGET].number[0]);
+        ckbi_out_text(out, "; the bytes written follow from the target's speed\n");
+    } else if (total != 0) {
+        ckbi_out_text(out, "payload bytes to write: ");
+        ckbi_out_number(out, total);
+        ckbi_out_char(out, '\n');
+    }
 }
 
 CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workload,
                            const ckb_option_value *values, const ckb_sink *sink, char *text, size_t text_bytes)
 {
     ckbi_message message;
-    ckbi_out *refusal = ckbi_message_start(&message, text, text_bytes), out;
-    int status = ckbi_session_check(host, workload, values, refusal);
+    ckbi_out out;
+    ckbi_sweep sweep;
+    ckbi_plan plan;
+    char left_out[CKB_BENCH_MESSAGE_BYTES];
     uint64_t total = 0;
-    ckbi_out_start(&out, sink);
-    for (uint32_t i = 0; i < ckbi_plan_count(workload, values) && status == CKB_OK; i++) {
-        ckbi_plan plan;
-        ckbi_plan_at(host, workload, values, i, &plan);
-        status = plan.work->fit(host, &plan, refusal);
-        if (status != CKB_OK && ckbi_is_optional(workload, &plan)) {
-            refusal = ckbi_message_start(&message, text, text_bytes);
-            status = CKB_OK;
-            continue;
-        }
-        if (status != CKB_OK)
-            break;
-        ckbi_out_threads(&out, plan.threads, " thread", " threads");
-        ckbi_out_text(&out, ", ");
-        ckbi_out_text(&out, plan.work->unit);
-        ckbi_out_text(&out, plan.size_min_bytes != plan.size_bytes ? " of up to " : " of ");
-        ckbi_out_size(&out, plan.size_bytes);
-        ckbi_out_text(&out, ", segments of ");
-        ckbi_out_size(&out, plan.geometry.segment_bytes);
-        if (!ckbi_is_qualify(workload)) {
-            ckbi_out_text(&out, plan.count == UINT64_MAX ? ", until the time is over, in " : ": ");
-            if (plan.count != UINT64_MAX) {
-                ckbi_out_number(&out, plan.count);
-                ckbi_out_char(&out, ' ');
-                ckbi_out_text(&out, plan.work->unit);
-                ckbi_out_text(&out, ", ");
-                total += plan.count * (plan.size_min_bytes + plan.size_bytes) / 2;
-            }
-            ckbi_out_size(&out, plan.need.data_bytes);
-            ckbi_out_text(&out, " of segments");
-        }
-        ckbi_out_char(&out, '\n');
-    }
+    int status = ckbi_session_check(host, workload, values, ckbi_message_start(&message, text, text_bytes));
     if (status != CKB_OK)
         return status;
-    if (ckbi_is_qualify(workload)) {
-        ckbi_out_text(&out,
-                      "up to 15 rounds of these and of plain sequential writing, then durable appends for ");
-        ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0] / 2);
-        ckbi_out_text(&out, ", together about ");
-        ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0]);
-        ckbi_out_text(&out, "; the bytes written follow from the target's speed\n");
-    } else if (total != 0) {
-        ckbi_out_text(&out, "payload bytes to write: ");
-        ckbi_out_number(&out, total);
-        ckbi_out_char(&out, '\n');
-    }
+    ckbi_out_start(&out, sink);
+    ckbi_sweep_start(&sweep, host, workload, values);
+    while ((status = ckbi_sweep_next(&sweep, &plan, text, text_bytes)) == CKB_OK)
+        total += ckbi_plan_print(workload, &plan, &out);
+    if (status != CKB_END)
+        return status;
+    ckbi_sweep_explain(&sweep, left_out);
+    ckbi_out_text(&out, left_out);
+    ckbi_out_text(&out, left_out[0] != '\0' ? "\n" : "");
+    ckbi_plan_print_end(workload, values, total, &out);
     return ckbi_out_end(&out);
 }
 
@@ -14004,6 +14101,8 @@ static const char *ckbi_report_warning(const ckb_bench_report *report, uint32_t 
         return "sync none: nothing was made durable; these rates are not those of durable writing";
     if (report->host->target->volatile_medium && place-- == 0)
         return "the target is volatile: nothing on it survives power loss, whatever sync says";
+    if (report->left_out[0] != '\0' && place-- == 0)
+        return report->left_out;
     return NULL;
 }
 

@@ -220,21 +220,20 @@ typedef struct place {
 static place bench_place;
 static ckb_host_thread bench_threads[1024 + 1]; /* and one for maintenance */
 
-static int place_estimate(place *p, uint64_t *capacity_bytes);
-
 /* How a target is cut into segments. The default size follows from the free space of a directory; runs are
  * short and may have many writers, each with a segment of its own, so that larger ones would mostly be
  * reserved and never written. Small segments do not fill the whole target: each costs memory, used or not. */
 static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options *options)
 {
-    uint64_t capacity_bytes = 0, most = need->segment_count;
+    uint64_t capacity_bytes, most = need->segment_count;
+    ckb_target_options whole = {.create = true};
+    ckb_target planned;
     options->segment_bytes = need->segment_bytes;
-    if (p->kind == CKB_TARGET_RAM || place_estimate(p, &capacity_bytes) != CKB_OK) {
-        p->error[0] = '\0'; /* opening it has the last word */
-        return;
-    }
+    if (p->kind == CKB_TARGET_RAM || ckb_target_plan(p->text, &whole, &planned) != CKB_OK)
+        return; /* opening it has the last word */
+    capacity_bytes = planned.capacity_bytes + planned.unused_bytes;
     if (options->segment_bytes == 0 && p->kind == CKB_TARGET_DIRECTORY) {
-        uint64_t standard = ckb_default_segment_bytes(capacity_bytes, 4096);
+        uint64_t standard = planned.medium.geometry.segment_bytes;
         options->segment_bytes = standard < SCRATCH_SEGMENT_MAX ? standard : SCRATCH_SEGMENT_MAX;
     }
     if (options->segment_bytes == 0)
@@ -285,59 +284,30 @@ static int place_open(place *p, const ckb_bench_need *need)
     return CKB_OK;
 }
 
-/* The size a target would have, without touching it. */
-static int place_estimate(place *p, uint64_t *capacity_bytes)
-{
-    int file;
-    off_t end;
-    *capacity_bytes = p->size_bytes;
-    if (p->kind == CKB_TARGET_DIRECTORY && ckb_host_free_bytes(p->path, capacity_bytes) == CKB_OK) {
-        *capacity_bytes = *capacity_bytes / 10 * 9;
-        return CKB_OK;
-    }
-    if (p->kind != CKB_TARGET_DIRECTORY && p->size_bytes != 0)
-        return CKB_OK;
-    file = p->kind == CKB_TARGET_DIRECTORY ? -1 : open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-    if (file >= 0)
-        close(file);
-    if (end < 0) {
-        (void)snprintf(p->error, sizeof p->error, "%.512s: %s", p->path, strerror(errno));
-        return CKB_NOTFOUND;
-    }
-    *capacity_bytes = (uint64_t)end;
-    return CKB_OK;
-}
-
 static int place_describe(void *context, const ckb_bench_need *need, ckb_geometry *geometry,
                           uint64_t *room_bytes)
 {
     place *p = context;
-    ckb_target_options options = {.create = true};
-    uint64_t capacity_bytes;
+    ckb_target_options options = {.create = true, .prepare = (ckb_prepare)need->prepare};
+    ckb_target planned;
     int status;
+    p->error[0] = '\0';
+    if (need->prepare != 0 && p->kind != CKB_TARGET_DIRECTORY) {
+        (void)snprintf(p->error, sizeof p->error,
+                       "--prepare: only a directory has a choice how a segment gets its space");
+        return CKB_INVALID;
+    }
     if (!p->dry_run) {
         status = place_open(p, need);
         *geometry = p->target.medium.geometry;
         *room_bytes = p->target.capacity_bytes;
         return status;
     }
-    if (need->prepare != 0 && p->kind != CKB_TARGET_DIRECTORY) {
-        (void)snprintf(p->error, sizeof p->error, "--prepare: only a directory has that choice");
-        return CKB_INVALID;
-    }
-    status = place_estimate(p, &capacity_bytes);
-    memset(geometry, 0, sizeof *geometry);
-    geometry->write_unit = p->kind == CKB_TARGET_RAM ? 64 : 4096;
-    geometry->read_unit = p->kind == CKB_TARGET_RAM ? 1 : 4096;
-    geometry->buffer_align = geometry->write_unit;
     place_shape(p, need, &options);
-    capacity_bytes = options.size_bytes != 0 ? options.size_bytes : capacity_bytes;
-    geometry->segment_bytes = options.segment_bytes;
-    if (geometry->segment_bytes == 0)
-        geometry->segment_bytes = ckb_default_segment_bytes(capacity_bytes, geometry->write_unit);
-    geometry->segment_count = (uint32_t)(capacity_bytes / geometry->segment_bytes);
-    *room_bytes = capacity_bytes;
+    status = ckb_target_plan(p->text, &options, &planned);
+    (void)snprintf(p->error, sizeof p->error, "%s", planned.error);
+    *geometry = planned.medium.geometry;
+    *room_bytes = planned.capacity_bytes;
     return status;
 }
 
@@ -802,6 +772,7 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
     p->bench = target;
     target->context = p;
     target->name = p->text;
+    target->error = p->error;
     target->describe = place_describe;
     target->fresh = place_fresh;
     target->remount = place_remount;
@@ -841,7 +812,7 @@ static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, 
     int code, status = ckb_bench_memory(host, call->workload, call->values, &bytes, message, sizeof message);
     void *memory = status == CKB_OK ? malloc(bytes) : NULL;
     if (status != CKB_OK) {
-        complain(call, "%s", p->error[0] != '\0' ? p->error : message);
+        complain(call, "%s", message);
         return open_exit_code(status);
     }
     if (memory == NULL) {
@@ -854,23 +825,24 @@ static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, 
     environment_read(&bench_environment, p, report, host);
     if (report->message[0] != '\0') {
         char failure[CKB_ERROR_BYTES] = "";
-        (void)ckb_target_failure(&p->target, failure, sizeof failure);
-        complain(call, "%s%s%s", report->message, failure[0] != '\0' ? ": " : "",
-                 failure[0] != '\0' ? failure : p->error);
+        if (ckb_target_failure(&p->target, failure, sizeof failure) == 0 &&
+            strcmp(report->message, p->error) != 0)
+            (void)snprintf(failure, sizeof failure, "%s", p->error);
+        complain(call, "%s%s%s", report->message, failure[0] != '\0' ? ": " : "", failure);
     }
     code = bench_exit_code(report, outputs_print(call, o, report));
     free(memory);
     return code;
 }
 
-static int bench_dry_run(const invocation *call, const ckb_bench_host *host, place *p)
+static int bench_dry_run(const invocation *call, const ckb_bench_host *host)
 {
     char message[MESSAGE_BYTES] = "";
     ckb_sink sink = stream_sink(stdout);
     int status = ckb_bench_plan(host, call->workload, call->values, &sink, message, sizeof message);
     if (status == CKB_OK)
         return EXIT_GOOD;
-    complain(call, "%s", p->error[0] != '\0' ? p->error : message);
+    complain(call, "%s", message);
     return open_exit_code(status);
 }
 
@@ -900,7 +872,7 @@ static int run_bench(invocation *call)
     }
     bench_host_set(&host, &target, call, p);
     if (p->dry_run)
-        return bench_dry_run(call, &host, p);
+        return bench_dry_run(call, &host);
     code = bench_run_prepared(call, p, &host, &o);
     if (place_finish(p, call) != CKB_OK && code == EXIT_GOOD)
         code = EXIT_IO;
