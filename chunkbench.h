@@ -1215,6 +1215,7 @@ typedef struct ckb_segment_row {
 typedef struct ckb_segment_answer {
     uint32_t rounds;
     uint32_t row_count;
+    uint32_t reference; /* among the results: the first that is compared */
     uint32_t answer; /* row: the smallest segments that come within 5 % of the best with either thread count */
     uint32_t threads[2];
     uint32_t thread_counts; /* 1 or 2 of these */
@@ -1231,6 +1232,8 @@ typedef struct ckb_segment_answer {
 
 typedef struct ckb_wal_answer {
     bool pass;
+    uint32_t threads;
+    bool sizes_vary; /* size_bytes is the largest */
     uint64_t size_bytes, segment_bytes;
     uint64_t measured_ns;
     ckb_latency latency;
@@ -9040,6 +9043,14 @@ static ckbi_out *ckbi_message_start(ckbi_message *message, char *text, size_t by
     return &message->out;
 }
 
+static void ckbi_message_set(char *text, size_t bytes, const char *value)
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, bytes);
+    ckbi_out_text(out, value);
+    ckbi_out_end(out);
+}
+
 /* --------------------------------------------------------------------------------------------- >>double
  * Shortest decimal of a double: digits are made one by one with exact integers (Steele and White; Burger
  * and Dybvig) until what is left could not name another double. Bounded: 2^1130 fits a ckbi_big. */
@@ -12897,23 +12908,72 @@ static int ckbi_study_rounds(ckbi_study *study)
 
 /* ---- its answer */
 
-static const ckb_bench_result *ckbi_study_find(const ckb_bench_report *report, uint32_t round,
-                                               uint64_t segment_bytes, uint32_t threads)
+/* What runs of a log can differ in. */
+enum {
+    CKBI_AXIS_THREADS,
+    CKBI_AXIS_SEGMENT,
+    CKBI_AXIS_SIZE,
+    CKBI_AXIS_SYNC,
+    CKBI_AXIS_AHEAD,
+    CKBI_AXIS_PREPARE,
+    CKBI_AXIS_COUNT
+};
+
+#define CKBI_FREE(axis) (1u << (axis))
+
+static bool ckbi_axis_is_equal(uint32_t axis, const ckb_bench_result *a, const ckb_bench_result *b)
 {
-    for (uint32_t i = 0; i < report->result_count; i++) {
+    switch (axis) {
+    case CKBI_AXIS_THREADS:
+        return a->threads == b->threads;
+    case CKBI_AXIS_SEGMENT:
+        return a->segment_bytes == b->segment_bytes;
+    case CKBI_AXIS_SIZE:
+        return a->size_bytes == b->size_bytes && a->size_min_bytes == b->size_min_bytes;
+    case CKBI_AXIS_SYNC:
+        return a->sync == b->sync && a->sync_every == b->sync_every &&
+               a->sync_interval_ns == b->sync_interval_ns;
+    case CKBI_AXIS_AHEAD:
+        return a->log.ahead == b->log.ahead;
+    default:
+        return a->log.prepare == b->log.prepare;
+    }
+}
+
+/* Complete runs of a log that may differ in the axes that are `free` and in nothing else. */
+static bool ckbi_is_alike(const ckb_bench_result *a, const ckb_bench_result *b, uint32_t free)
+{
+    if (!a->is_log || !b->is_log || !a->finished || !b->finished)
+        return false;
+    for (uint32_t axis = 0; axis < CKBI_AXIS_COUNT; axis++)
+        if ((free & CKBI_FREE(axis)) == 0 && !ckbi_axis_is_equal(axis, a, b))
+            return false;
+    return true;
+}
+
+static const ckb_bench_result *ckbi_study_find(const ckb_bench_report *report, const ckb_segment_answer *answer,
+                                               uint32_t round, uint64_t segment_bytes, uint32_t threads)
+{
+    const ckb_bench_result *reference = &report->results[answer->reference];
+    for (uint32_t i = answer->reference; i < report->result_count; i++) {
         const ckb_bench_result *result = &report->results[i];
-        if (result->is_log && result->round == round && result->segment_bytes == segment_bytes &&
-            result->threads == threads)
+        if (result->round == reference->round + round && result->segment_bytes == segment_bytes &&
+            result->threads == threads &&
+            ckbi_is_alike(result, reference, CKBI_FREE(CKBI_AXIS_THREADS) | CKBI_FREE(CKBI_AXIS_SEGMENT)))
             return result;
     }
     return NULL;
 }
 
-static double ckbi_study_rate(const ckb_bench_report *report, uint32_t round, uint64_t segment_bytes,
-                              uint32_t threads)
+static double ckbi_result_rate(const ckb_bench_result *result)
 {
-    const ckb_bench_result *result = ckbi_study_find(report, round, segment_bytes, threads);
     return result == NULL ? 0.0 : ckbi_per_second(result->operations, ckbi_result_total_ns(result));
+}
+
+static double ckbi_study_rate(const ckb_bench_report *report, const ckb_segment_answer *answer, uint32_t round,
+                              uint64_t segment_bytes, uint32_t threads)
+{
+    return ckbi_result_rate(ckbi_study_find(report, answer, round, segment_bytes, threads));
 }
 
 /* What else is known of a row, as medians; what was not seen in a round does not count. */
@@ -12926,7 +12986,7 @@ static void ckbi_study_why(const ckb_bench_report *report, const ckb_segment_ans
     uint32_t counts[4] = {0, 0, 0, 0};
     for (uint32_t r = 0; r < answer->rounds; r++) {
         const ckb_bench_result *result =
-            ckbi_study_find(report, r + 1, row->segment_bytes, answer->threads[which]);
+            ckbi_study_find(report, answer, r, row->segment_bytes, answer->threads[which]);
         if (result == NULL)
             continue;
         values[0][counts[0]++] = ckbi_quotient((double)result->operations, (double)result->log.commits);
@@ -12956,7 +13016,7 @@ static void ckbi_study_rates(const ckb_bench_report *report, ckb_segment_answer 
     double rate[CKBI_ROUNDS_MAX], low, high;
     for (uint32_t i = 0; i < answer->row_count; i++) {
         for (uint32_t r = 0; r < answer->rounds; r++)
-            rate[r] = ckbi_study_rate(report, r + 1, answer->rows[i].segment_bytes, answer->threads[which]);
+            rate[r] = ckbi_study_rate(report, answer, r, answer->rows[i].segment_bytes, answer->threads[which]);
         ckbi_shares(rate, answer->rounds, 0, &answer->rows[i].rate_per_s[which], &low, &high);
     }
 }
@@ -12970,8 +13030,9 @@ static void ckbi_study_shares(const ckb_bench_report *report, ckb_segment_answer
     for (uint32_t i = 0; i < answer->row_count; i++) {
         ckb_segment_row *row = &answer->rows[i];
         for (uint32_t r = 0; r < answer->rounds; r++)
-            share[r] = ckbi_quotient(ckbi_study_rate(report, r + 1, row->segment_bytes, answer->threads[which]),
-                                     ckbi_study_rate(report, r + 1, best_bytes, answer->threads[which]));
+            share[r] =
+                ckbi_quotient(ckbi_study_rate(report, answer, r, row->segment_bytes, answer->threads[which]),
+                              ckbi_study_rate(report, answer, r, best_bytes, answer->threads[which]));
         ckbi_shares(share, answer->rounds, skip, &row->of_best[which], &row->of_best_low[which],
                     &row->of_best_high[which]);
     }
@@ -13062,9 +13123,14 @@ static void ckbi_study_sentence(ckb_segment_answer *answer)
         ckbi_out_text(out, which == 0 ? "" : ", ");
         ckbi_out_percent(out, row->of_best[which]);
         ckbi_out_text(out, " (");
-        ckbi_out_fixed(out, row->of_best_low[which] * 100.0, 0);
-        ckbi_out_char(out, '-');
-        ckbi_out_percent(out, row->of_best_high[which]);
+        if (answer->rounds == 1) {
+            ckbi_out_three(out, row->rate_per_s[which]);
+            ckbi_out_text(out, "/s");
+        } else {
+            ckbi_out_fixed(out, row->of_best_low[which] * 100.0, 0);
+            ckbi_out_char(out, '-');
+            ckbi_out_percent(out, row->of_best_high[which]);
+        }
         ckbi_out_text(out, ") with ");
         ckbi_out_threads(out, answer->threads[which], " thread", " threads");
     }
@@ -13107,15 +13173,11 @@ static void ckbi_study_caution(const ckbi_study *study)
     answer->sure = answer->caution[0] == '\0';
 }
 
-static void ckbi_study_answer(ckbi_study *study)
+/* From the rounds to the row that is the answer, and its sentence. */
+static void ckbi_study_conclude(ckb_bench_report *report, ckb_segment_answer *answer)
 {
-    ckb_bench_report *report = study->session->report;
-    ckb_segment_answer *answer = study->answer;
-    uint32_t skip;
-    if (answer->rounds == 0)
-        return;
+    uint32_t skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
     report->has_segment_answer = true;
-    skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
     for (uint32_t which = 0; which < answer->thread_counts; which++) {
         ckbi_study_rates(report, answer, which);
         ckbi_study_shares(report, answer, skip, which);
@@ -13124,7 +13186,6 @@ static void ckbi_study_answer(ckbi_study *study)
     }
     answer->answer = ckbi_study_choose(answer);
     ckbi_study_sentence(answer);
-    ckbi_study_caution(study);
 }
 
 static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *values)
@@ -13135,6 +13196,7 @@ static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *
     study.session = session;
     study.values = values;
     study.answer = &session->report->segment_answer;
+    study.answer->reference = session->report->result_count;
     study.budget_ns = values[CKBI_QUALIFY_BUDGET].number[0] / 4;
     study.random = values[CKBI_QUALIFY_SEED].number[0];
     study.begin_ns = ckbi_clock_read(&session->clock, session->host);
@@ -13144,7 +13206,10 @@ static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *
     status = ckbi_study_calibrate(&study);
     if (status == CKB_OK && !session->report->interrupted)
         status = ckbi_study_rounds(&study);
-    ckbi_study_answer(&study);
+    if (study.answer->rounds != 0) {
+        ckbi_study_conclude(session->report, study.answer);
+        ckbi_study_caution(&study);
+    }
     return status;
 }
 
@@ -13161,8 +13226,13 @@ static void ckbi_wal_sentence(const ckb_bench_report *report, ckb_wal_answer *an
     ckbi_out_text(out, answer->pass ? "Fit for a WAL: yes. " : "Fit for a WAL: no. ");
     if (!lasts)
         ckbi_out_text(out, "Nothing on this target survives power loss, however fast it is: ");
-    ckbi_out_text(out, "99 of 100 durable appends of ");
+    ckbi_out_text(out,
+                  answer->sizes_vary ? "99 of 100 durable appends of up to " : "99 of 100 durable appends of ");
     ckbi_out_size(out, answer->size_bytes);
+    if (answer->threads != 1) {
+        ckbi_out_text(out, " by ");
+        ckbi_out_threads(out, answer->threads, " thread", " threads");
+    }
     ckbi_out_text(out, " took up to ");
     ckbi_out_duration(out, answer->latency.p99);
     ckbi_out_text(out, " (");
@@ -13185,31 +13255,40 @@ static void ckbi_wal_sentence(const ckb_bench_report *report, ckb_wal_answer *an
     ckbi_out_end(out);
 }
 
-static void ckbi_wal_caution(ckb_wal_answer *answer)
+/* `enough` and `longer` are the options that help. */
+static void ckbi_wal_caution(ckb_wal_answer *answer, const char *enough, const char *longer)
 {
     ckbi_message message;
     ckbi_out *out = ckbi_message_start(&message, answer->caution, CKB_BENCH_MESSAGE_BYTES);
+    const char *help = longer;
     if (answer->measured_ns < CKB_WAL_DURATION_NS / 100 * 99) {
         ckbi_out_text(out, "Too little to be sure: only ");
         ckbi_out_duration(out, answer->measured_ns);
         ckbi_out_text(out, " were measured, at least ");
         ckbi_out_duration(out, CKB_WAL_DURATION_NS);
-        ckbi_out_text(out, " are wanted; a --budget of 1m gives them.");
+        ckbi_out_text(out, " are wanted; ");
+        help = enough;
     } else if (answer->p99_low < CKB_WAL_P99_NS && answer->p99_high >= CKB_WAL_P99_NS) {
-        ckbi_out_text(out, "Not sure: the limit lies within what the p99 may be; a longer --budget helps.");
+        ckbi_out_text(out, "Not sure: the limit lies within what the p99 may be; ");
     } else if (answer->slower_than_p999 < 10) {
-        ckbi_out_text(out, "The p99.9 rests on fewer than 10 samples; a longer --budget helps.");
+        ckbi_out_text(out, "The p99.9 rests on fewer than 10 samples; ");
+    } else {
+        help = "";
     }
+    ckbi_out_text(out, help);
     ckbi_out_end(out);
     answer->sure = answer->caution[0] == '\0';
 }
 
-static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *result)
+static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *result, const char *enough,
+                            const char *longer)
 {
     ckb_wal_answer *answer = &report->wal_answer;
     report->has_wal_answer = result->durable_latency.count != 0;
     if (!report->has_wal_answer)
         return;
+    answer->threads = result->threads;
+    answer->sizes_vary = result->size_min_bytes != result->size_bytes;
     answer->size_bytes = result->size_bytes;
     answer->segment_bytes = result->segment_bytes;
     answer->measured_ns = result->elapsed_ns;
@@ -13219,8 +13298,7 @@ static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *re
     answer->slower_than_p999 = answer->latency.count / 1000;
     answer->pass = answer->latency.p99 < CKB_WAL_P99_NS && !report->host->target->volatile_medium;
     ckbi_wal_sentence(report, answer);
-    ckbi_wal_caution(answer);
-    report->failed = report->failed || !answer->pass;
+    ckbi_wal_caution(answer, enough, longer);
 }
 
 /* Half of the budget, in segments of the size that the question before found. */
@@ -13237,8 +13315,93 @@ static int ckbi_qualify_wal(ckbi_session *session, const ckb_option_value *value
     report->result_count++;
     session->run++;
     if (status == CKB_OK && !report->interrupted)
-        ckbi_wal_answer(report, result);
+        ckbi_wal_answer(report, result, "a --budget of 1m gives them.", "a longer --budget helps.");
+    report->failed = report->failed || (report->has_wal_answer && !report->wal_answer.pass);
     return status;
+}
+
+/* ---- the same questions, asked of a sweep of `log`
+
+ * A sweep is one round, and shows of it what was run: the segment sizes that are comparable with the first
+ * durable run, and the fewest and the most threads. */
+
+/* The first run that made entries durable; null: none did. */
+static const ckb_bench_result *ckbi_log_reference(const ckb_bench_report *report)
+{
+    for (uint32_t i = 0; i < report->result_count; i++)
+        if (report->results[i].finished && report->results[i].durable_latency.count != 0)
+            return &report->results[i];
+    return NULL;
+}
+
+/* The fewest and the most threads of runs like the reference. */
+static void ckbi_log_thread_counts(const ckb_bench_report *report, ckb_segment_answer *answer)
+{
+    const ckb_bench_result *reference = &report->results[answer->reference];
+    answer->threads[0] = answer->threads[1] = reference->threads;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (!ckbi_is_alike(result, reference, CKBI_FREE(CKBI_AXIS_THREADS)))
+            continue;
+        if (result->threads < answer->threads[0])
+            answer->threads[0] = result->threads;
+        if (result->threads > answer->threads[1])
+            answer->threads[1] = result->threads;
+    }
+    answer->thread_counts = answer->threads[0] == answer->threads[1] ? 1 : 2;
+}
+
+/* A row for each segment size that was run with these thread counts. */
+static void ckbi_log_rows(const ckb_bench_report *report, ckb_segment_answer *answer)
+{
+    for (uint32_t i = 0; i < report->result_count && answer->row_count < CKB_SWEEP_MAX; i++) {
+        uint64_t segment_bytes = report->results[i].segment_bytes;
+        bool wanted = true;
+        for (uint32_t row = 0; row < answer->row_count; row++)
+            wanted = wanted && answer->rows[row].segment_bytes != segment_bytes;
+        for (uint32_t which = 0; which < answer->thread_counts; which++)
+            wanted =
+                wanted && ckbi_study_find(report, answer, 0, segment_bytes, answer->threads[which]) != NULL;
+        if (wanted)
+            answer->rows[answer->row_count++].segment_bytes = segment_bytes;
+    }
+}
+
+/* Runs with the fewest threads and each append durable, in segments of the chosen size, are what etcd's rule is
+ * about; null: there is none. */
+static const ckb_bench_result *ckbi_log_find_wal(const ckb_bench_report *report,
+                                                 const ckb_bench_result *reference, uint64_t segment_bytes)
+{
+    const uint32_t free =
+        CKBI_FREE(CKBI_AXIS_THREADS) | CKBI_FREE(CKBI_AXIS_SEGMENT) | CKBI_FREE(CKBI_AXIS_SYNC);
+    const ckb_bench_result *found = NULL;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result->segment_bytes == segment_bytes && result->sync_every == 1 &&
+            ckbi_is_alike(result, reference, free) && (found == NULL || result->threads < found->threads))
+            found = result;
+    }
+    return found;
+}
+
+static void ckbi_log_answer(ckb_bench_report *report)
+{
+    const ckb_bench_result *reference = ckbi_log_reference(report), *wal;
+    ckb_segment_answer *answer = &report->segment_answer;
+    if (reference == NULL)
+        return;
+    answer->reference = (uint32_t)(reference - report->results);
+    answer->rounds = 1;
+    ckbi_log_thread_counts(report, answer);
+    ckbi_log_rows(report, answer);
+    if (answer->row_count > 1) {
+        ckbi_study_conclude(report, answer);
+        ckbi_message_set(answer->caution, sizeof answer->caution,
+                         "One run each: small differences may be chance; qualify repeats them in rounds.");
+    }
+    wal = ckbi_log_find_wal(report, reference, answer->rows[answer->answer].segment_bytes);
+    if (wal != NULL)
+        ckbi_wal_answer(report, wal, "--duration 30s gives them.", "a longer --duration helps.");
 }
 
 static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *values)
@@ -13362,14 +13525,6 @@ static void ckbi_sweep_start(ckbi_sweep *sweep, const ckb_bench_host *host, cons
     sweep->rows = ckbi_plan_count(workload, values);
 }
 
-static void ckbi_message_set(char *text, size_t bytes, const char *value)
-{
-    ckbi_message message;
-    ckbi_out *out = ckbi_message_start(&message, text, bytes);
-    ckbi_out_text(out, value);
-    ckbi_out_end(out);
-}
-
 /* The next plan, fitted to the target. CKB_END: that was the last one. Otherwise `text` says what is wrong; when
  * everything was left out, with the first. */
 static int ckbi_sweep_next(ckbi_sweep *sweep, ckbi_plan *plan, char *text, size_t text_bytes)
@@ -13490,6 +13645,8 @@ static int ckbi_session_sweep(ckbi_session *session, const ckb_workload *workloa
             status = ckbi_run_execute(session, &plan, &report->results[report->result_count++]);
     }
     ckbi_sweep_explain(&sweep, report->left_out);
+    if (ckbi_is_log(workload))
+        ckbi_log_answer(report);
     return status == CKB_END ? CKB_OK : status;
 }
 
@@ -14437,12 +14594,8 @@ static void ckbi_text_headings(ckbi_out *out, const ckbi_heading *headings, size
     ckbi_out_char(out, '\n');
 }
 
-static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
+static void ckbi_text_log_size(ckbi_out *out, const ckb_bench_result *result)
 {
-    ckbi_cell_start(out);
-    ckbi_out_number(out, result->threads);
-    ckbi_cell_end(out, 7);
-    ckbi_cell_start(out);
     if (result->size_min_bytes != result->size_bytes) {
         ckbi_out_exact_size(out, result->size_min_bytes);
         ckbi_out_char(out, '-');
@@ -14450,6 +14603,15 @@ static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
     } else {
         ckbi_out_size(out, result->size_bytes);
     }
+}
+
+static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
+{
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->threads);
+    ckbi_cell_end(out, 7);
+    ckbi_cell_start(out);
+    ckbi_text_log_size(out, result);
     ckbi_cell_end(out, 10);
     ckbi_cell_start(out);
     ckbi_out_size(out, result->segment_bytes);
@@ -14543,6 +14705,170 @@ static void ckbi_text_iostat(const ckb_bench_report *report, ckbi_out *out)
     ckbi_text_rows(report, out, ckbi_text_log_disk);
 }
 
+static void ckbi_text_verdict(ckbi_out *out, const char *sentence, const char *caution)
+{
+    ckbi_out_text(out, sentence);
+    ckbi_out_char(out, '\n');
+    if (caution[0] == '\0')
+        return;
+    ckbi_out_text(out, caution);
+    ckbi_out_char(out, '\n');
+}
+
+/* ---- what a sweep of a log answers */
+
+static const ckb_option *ckbi_axis_option(uint32_t axis)
+{
+    static const uint8_t options[CKBI_AXIS_COUNT] = {CKBI_BENCH_LOG_THREADS, CKBI_BENCH_LOG_SEGMENT,
+                                                     CKBI_BENCH_LOG_SIZE,    CKBI_BENCH_LOG_SYNC,
+                                                     CKBI_BENCH_LOG_AHEAD,   CKBI_BENCH_LOG_PREPARE};
+    return &ckbi_bench_log_options[options[axis]];
+}
+
+static void ckbi_out_axis(ckbi_out *out, uint32_t axis, const ckb_bench_result *result)
+{
+    if (axis == CKBI_AXIS_THREADS) {
+        ckbi_out_threads(out, result->threads, " thread", " threads");
+        return;
+    }
+    ckbi_out_text(out, ckbi_axis_option(axis)->name);
+    ckbi_out_char(out, ' ');
+    if (axis == CKBI_AXIS_SEGMENT)
+        ckbi_out_size(out, result->segment_bytes);
+    else if (axis == CKBI_AXIS_SIZE)
+        ckbi_text_log_size(out, result);
+    else if (axis == CKBI_AXIS_SYNC)
+        ckbi_out_sync(out, result);
+    else if (axis == CKBI_AXIS_AHEAD)
+        ckbi_out_number(out, result->log.ahead);
+    else
+        ckbi_out_text(out, ckbi_prepare_text(result->log.prepare));
+}
+
+/* Where on the axes that vary a sentence holds, but for those that it is about: " (sync each, ahead 4)". */
+static void ckbi_out_where(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *at,
+                           uint32_t about)
+{
+    bool any = false;
+    for (uint32_t axis = 0; axis < CKBI_AXIS_COUNT; axis++) {
+        bool varies = false;
+        for (uint32_t i = 0; i < report->result_count; i++)
+            varies = varies || !ckbi_axis_is_equal(axis, at, &report->results[i]);
+        if (!varies || (about & CKBI_FREE(axis)) != 0)
+            continue;
+        ckbi_out_text(out, any ? ", " : " (");
+        ckbi_out_axis(out, axis, at);
+        any = true;
+    }
+    ckbi_out_text(out, any ? ")" : "");
+}
+
+static void ckbi_out_run(ckbi_out *out, uint32_t axis, const ckb_bench_result *result,
+                         const ckb_bench_result *best)
+{
+    bool durable = result->durable_latency.count != 0;
+    ckbi_out_axis(out, axis, result);
+    ckbi_out_text(out, result == best ? " gives the most, " : " gives ");
+    ckbi_out_three(out, ckbi_result_rate(result));
+    ckbi_out_text(out, "/s");
+    if (result != best) {
+        ckbi_out_text(out, ", ");
+        ckbi_out_three(out, 100.0 * ckbi_quotient(ckbi_result_rate(result), ckbi_result_rate(best)));
+        ckbi_out_text(out, " % of that");
+    }
+    ckbi_out_text(out, durable ? ", durable within " : ", nothing durable");
+    if (durable) {
+        ckbi_out_duration(out, result->durable_latency.p99);
+        ckbi_out_text(out, " (p99)");
+    }
+    if (axis != CKBI_AXIS_SYNC && result->log.rolled.count != 0) {
+        ckbi_out_text(out, ", an append that rolls takes ");
+        ckbi_out_duration(out, result->log.rolled.p50);
+    }
+}
+
+/* What the values of one axis give at `at`, the best of them first; nothing when there is only one. */
+static void ckbi_text_axis(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *at,
+                           uint32_t axis, const char *question)
+{
+    const ckb_bench_result *best = at;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (!ckbi_is_alike(result, at, CKBI_FREE(axis)))
+            continue;
+        count++;
+        if (result->durable_latency.count != 0 && ckbi_result_rate(result) > ckbi_result_rate(best))
+            best = result;
+    }
+    if (count < 2)
+        return;
+    ckbi_out_text(out, question);
+    ckbi_out_where(out, report, at, CKBI_FREE(axis));
+    ckbi_out_text(out, ": ");
+    ckbi_out_run(out, axis, best, best);
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result == best || !ckbi_is_alike(result, at, CKBI_FREE(axis)))
+            continue;
+        ckbi_out_text(out, "; ");
+        ckbi_out_run(out, axis, result, best);
+    }
+    ckbi_out_text(out, ".\n");
+}
+
+/* What threads that share syncs gain, in segments of the chosen size. */
+static void ckbi_text_log_threads(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *few,
+                                  const ckb_bench_result *many)
+{
+    ckbi_out_threads(out, many->threads, " thread reaches ", " threads reach ");
+    ckbi_out_three(out, ckbi_result_rate(many));
+    ckbi_out_text(out, report->host->target->volatile_medium ? " appends/s" : " durable appends/s");
+    if (many->rate_limit_milli != 0) {
+        ckbi_out_text(out, " of the ");
+        ckbi_out_three(out, (double)many->rate_limit_milli / 1000.0);
+        ckbi_out_text(out, "/s that were asked for");
+    }
+    if (many != few) {
+        ckbi_out_text(out, ", ");
+        ckbi_out_three(out, ckbi_quotient(ckbi_result_rate(many), ckbi_result_rate(few)));
+        ckbi_out_text(out, " times the ");
+        ckbi_out_three(out, ckbi_result_rate(few));
+        ckbi_out_text(out, "/s of ");
+        ckbi_out_threads(out, few->threads, " thread", " threads");
+    }
+    ckbi_out_text(out, ", with ");
+    ckbi_out_three(out, ckbi_entries_per_sync(many));
+    ckbi_out_text(out, " entries per sync");
+    ckbi_out_where(out, report, many, CKBI_FREE(CKBI_AXIS_THREADS));
+    ckbi_out_text(out, ".\n");
+}
+
+static void ckbi_text_log_answer(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_segment_answer *answer = &report->segment_answer;
+    const ckb_bench_result *few, *many;
+    uint64_t segment_bytes = answer->rows[answer->answer].segment_bytes;
+    if (answer->rounds == 0) {
+        if (report->status == CKB_OK && !report->interrupted)
+            ckbi_out_text(out, "\nNothing was made durable, so that nothing is said about a WAL.\n");
+        return;
+    }
+    few = ckbi_study_find(report, answer, 0, segment_bytes, answer->threads[0]);
+    many = ckbi_study_find(report, answer, 0, segment_bytes, answer->threads[answer->thread_counts - 1]);
+    if (few == NULL || many == NULL)
+        return;
+    ckbi_out_char(out, '\n');
+    if (report->has_segment_answer)
+        ckbi_text_verdict(out, answer->sentence, answer->caution);
+    ckbi_text_log_threads(out, report, few, many);
+    ckbi_text_axis(out, report, few, CKBI_AXIS_SYNC, "Sync policy");
+    ckbi_text_axis(out, report, few, CKBI_AXIS_AHEAD, "Segments prepared ahead");
+    ckbi_text_axis(out, report, few, CKBI_AXIS_PREPARE, "Space of a segment");
+    if (report->has_wal_answer)
+        ckbi_text_verdict(out, report->wal_answer.sentence, report->wal_answer.caution);
+}
+
 static void ckbi_text_log(const ckb_bench_report *report, ckbi_out *out)
 {
     static const ckbi_heading speed[] = {{"appends/s", 11}, {"MiB/s", 8}, {"p50", 9},     {"p99", 9},
@@ -14563,6 +14889,7 @@ static void ckbi_text_log(const ckb_bench_report *report, ckbi_out *out)
                   "queue wait: the rest. Rolled: the appends that began a segment.\n\n");
     ckbi_text_iostat(report, out);
     ckbi_text_rows(report, out, ckbi_text_notes);
+    ckbi_text_log_answer(report, out);
 }
 
 static void ckbi_text_share(ckbi_out *out, double middle, double low, double high, int width)
@@ -14575,16 +14902,6 @@ static void ckbi_text_share(ckbi_out *out, double middle, double low, double hig
     ckbi_out_percent(out, high);
     ckbi_out_char(out, ')');
     ckbi_cell_end(out, width);
-}
-
-static void ckbi_text_verdict(ckbi_out *out, const char *sentence, const char *caution)
-{
-    ckbi_out_text(out, sentence);
-    ckbi_out_char(out, '\n');
-    if (caution[0] == '\0')
-        return;
-    ckbi_out_text(out, caution);
-    ckbi_out_char(out, '\n');
 }
 
 static void ckbi_text_writers(const ckb_bench_report *report, ckbi_out *out)

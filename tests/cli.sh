@@ -155,6 +155,17 @@ run 0 log -n 3000 -t 1,8 --segment 64K,1M --verify ram:64M
 check "a speed row per run" test "$(grep -cE '^ +[18] +256 B +(64 K|1 M)iB' out)" -ge 4
 check "entries verified" grep -q '3000 entries read back equal after a remount, 0 not' out
 check "no disk is said" grep -q 'No iostat line: nobody counts' out
+check "which segments" grep -qE '^Log segments of (64 K|1 M)iB are .* with 1 thread, .* with 8 threads' out
+check "what threads gain" grep -qE '^8 threads reach [0-9]+ appends/s, [0-9.]+ times the [0-9]+/s of 1 thread, with ' out
+check "no WAL in memory" grep -q '^Fit for a WAL: no. Nothing on this target survives power loss' out
+run 0 log -n 300 -t 2 -s 64-4K --ahead 0,4 --sync each,16,none .
+check "one segment size: no comparison" test "$(grep -c '^Log segments' out)" = 0
+check "which policy" grep -qE '^Sync policy \(ahead 0\): sync (16|each) gives the most, .*; sync none gives .*, nothing durable\.$' out
+check "what preparing ahead gains" grep -qE '^Segments prepared ahead \(sync each\): ahead [04] gives the most, ' out
+check "fit for a WAL" grep -qE '^Fit for a WAL: (yes|no)\. 99 of 100 durable appends of up to 4 KiB by 2 threads took up to ' out
+check "short runs are said of a log" grep -q '; --duration 30s gives them.$' out
+run 0 log -n 300 --sync none ram:64M
+check "nothing durable" grep -q '^Nothing was made durable' out
 mkdir logbench
 run 0 log -n 2000 -t 1,8 -s 100,64-4K --sync each,64,5ms --verify --json - logbench
 check "log is JSON" json out
