@@ -1993,7 +1993,15 @@ static const ckb_option dump_options[DUMP_OPTION_COUNT] = {
 #define FOLLOW_RETRY_NS UINT64_C(100000000)
 #define FOLLOW_LOAD 9u /* a pause is at least so many times what a look took */
 #define FOLLOW_ATTEMPTS 5u
+#define FOLLOW_SEEN 4096u /* entries printed last that a truncation is looked for in */
 #define HEX_LINE_BYTES 16u
+
+/* An entry as it was when it was printed. Another one under its index lies elsewhere, or has other content. */
+typedef struct seen_entry {
+    uint64_t term, offset;
+    size_t length;
+    uint32_t segment, crc;
+} seen_entry;
 
 typedef struct dump {
     const invocation *call;
@@ -2006,6 +2014,8 @@ typedef struct dump {
     uint64_t next, left;
     uint64_t passed_over; /* places */
     uint8_t volume_id[16];
+    seen_entry seen[FOLLOW_SEEN]; /* of a log that is followed: seen_first to next - 1, by index */
+    uint64_t seen_first;          /* 0: none */
 } dump;
 
 static void dump_hex_line(const uint8_t *data, size_t offset, size_t count)
@@ -2084,12 +2094,95 @@ static int dump_choose(dump *d)
     return code;
 }
 
+/* ---- a log that was truncated while it was followed ---- */
+
+static seen_entry seen_as(const ckb_entry *entry, const uint8_t *data)
+{
+    seen_entry seen = {entry->term, entry->offset, entry->length, entry->segment,
+                       ckb_crc32c(0, data, entry->length)};
+    return seen;
+}
+
+static void dump_remember(dump *d, const ckb_entry *entry)
+{
+    if (d->seen_first == 0 || entry->index != d->next)
+        d->seen_first = entry->index;
+    if (entry->index - d->seen_first >= FOLLOW_SEEN)
+        d->seen_first = entry->index - FOLLOW_SEEN + 1;
+    d->seen[entry->index % FOLLOW_SEEN] = seen_as(entry, d->reader.data);
+}
+
+/* 0 or an exit code. */
+static int dump_compare(dump *d, uint64_t index, bool *same)
+{
+    const seen_entry *before = &d->seen[index % FOLLOW_SEEN];
+    ckb_entry entry;
+    ckb_fault fault;
+    seen_entry now;
+    int status;
+    ckb_log_seek(d->reader.cursor, index);
+    status = log_reader_next(&d->reader, &entry);
+    ckb_log_cursor_fault(d->reader.cursor, &fault);
+    if (status != CKB_OK)
+        return store_fail(&d->s, d->name, status, &fault);
+    now = seen_as(&entry, d->reader.data);
+    *same = now.term == before->term && now.offset == before->offset && now.segment == before->segment &&
+            now.length == before->length && now.crc == before->crc;
+    return EXIT_GOOD;
+}
+
+/* The newest entry that was printed and is still the same; entries before it are, too. */
+static int dump_find_kept(dump *d, const ckb_log_info *info, uint64_t *kept)
+{
+    uint64_t low = d->seen_first > info->first ? d->seen_first : info->first;
+    uint64_t high = d->next - 1 < info->last ? d->next - 1 : info->last;
+    uint64_t middle = high; /* the last one printed first: mostly it is the only one looked at */
+    *kept = high < low ? high : low - 1;
+    while (low <= high) {
+        bool same = false;
+        int code = dump_compare(d, middle, &same);
+        if (code != EXIT_GOOD)
+            return code;
+        if (same) {
+            *kept = middle;
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+        middle = low + (high - low) / 2;
+    }
+    return EXIT_GOOD;
+}
+
+/* Between two looks a log may have lost its end, and got another one past the place where the last look ended.
+ * Then what was printed last is not there any more, and the new entries are printed under their old indexes. */
+static int dump_notice_truncation(dump *d, const ckb_log_info *info)
+{
+    uint64_t printed = d->next - 1, kept;
+    int code;
+    if (d->seen_first == 0 || d->seen_first > printed || info->first > printed)
+        return EXIT_GOOD;
+    code = dump_find_kept(d, info, &kept);
+    if (code != EXIT_GOOD || kept == printed)
+        return code;
+    complain(d->call, "%s: truncated to %" PRIu64 "%s: entries up to %" PRIu64 " were printed", d->name, kept,
+             kept < d->seen_first && d->seen_first > 1 ? " or less" : "", printed);
+    if (held_back)
+        return EXIT_FAILED;
+    d->next = kept + 1;
+    return EXIT_GOOD;
+}
+
 /* Moves the reader to where the dump begins, or goes on. A log that is followed may have lost either end since;
  * 0 or an exit code. */
 static int dump_position(dump *d)
 {
     ckb_log_info info;
+    int code;
     ckb_log_stat(d->reader.log, &info);
+    code = d->started ? dump_notice_truncation(d, &info) : EXIT_GOOD;
+    if (code != EXIT_GOOD)
+        return code;
     if (d->next == 0)
         d->next = info.first;
     if (d->next < info.first) {
@@ -2137,6 +2230,8 @@ static int dump_entries(dump *d)
         if (fault.status == CKB_CORRUPT)
             dump_pass_over(d, &fault);
         dump_print(d, &entry);
+        if (d->follow)
+            dump_remember(d, &entry);
         d->next = entry.index + 1;
         d->left--;
     }

@@ -436,6 +436,27 @@ wait $! || code=$?
 check "an interrupted follow" equal $code 130
 check "followed to the end" equal "$(tail -n 1 out)" "one more"
 
+# A log is truncated and appended to again between two looks of its follower: past the place, up to it, and not
+# as far.
+seq 10 | "$program" append --term 1 logs cut >/dev/null
+interactively "$program" dump --follow logs cut >out 2>err &
+sleep 1.2
+"$program" rm --log cut --after 7 logs && seq 108 112 | "$program" append --term 2 logs cut >/dev/null
+sleep 2.2
+"$program" rm --log cut --after 10 logs && seq 2 | "$program" append --term 3 logs cut >/dev/null
+sleep 2.2
+"$program" rm --log cut --after 2 logs && seq 1 | "$program" append --term 4 logs cut >/dev/null
+sleep 2.2
+seq 2 | "$program" append --term 4 logs cut >/dev/null
+sleep 1.2
+kill -INT $!
+code=0
+wait $! || code=$?
+check "a follow beside truncations" equal $code 130
+check "replaced entries are printed again" equal "$(columns 1,2)" "index term;$(seq -f '%.0f 1' 10 | tr '\n' ';')$(
+    seq -f '%.0f 2' 8 12 | tr '\n' ';')11 3;12 3;3 4;4 4;5 4;"
+check "truncations are said" equal "$(cut -d: -f2- err | tr '\n' ';')" " cut: truncated to 7: entries up to 10 were printed; cut: truncated to 10: entries up to 12 were printed; cut: truncated to 2: entries up to 12 were printed;"
+
 # ---- stdout and descriptors ----
 
 code=0
