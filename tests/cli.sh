@@ -162,7 +162,9 @@ run 0 log -n 300 -t 2 -s 64-4K --ahead 0,4 --sync each,16,none .
 check "one segment size: no comparison" test "$(grep -c '^Log segments' out)" = 0
 check "which policy" grep -qE '^Sync policy \(ahead 0\): sync (16|each) gives the most, .*; sync none gives .*, nothing durable\.$' out
 check "what preparing ahead gains" grep -qE '^Segments prepared ahead \(sync each\): ahead [04] gives the most, ' out
-check "fit for a WAL" grep -qE '^Fit for a WAL: (yes|no)\. 99 of 100 durable appends of up to 4 KiB by 2 threads took up to ' out
+check "two threads are not what etcd asks for" grep -qE '^99 of 100 appends by 2 threads \(.*\) were durable within .*; etcd.s rule ' out
+run 0 log -n 300 -s 64-4K .
+check "fit for a WAL" grep -qE '^Fit for a WAL: (yes|no)\. 99 of 100 durable appends of up to 4 KiB took up to ' out
 check "short runs are said of a log" grep -q '; --duration 30s gives them.$' out
 run 0 log -n 300 --sync none ram:64M
 check "nothing durable" grep -q '^Nothing was made durable' out
@@ -179,6 +181,15 @@ for prepare in none reserve zero; do
     run 0 log -n 200 --segment 64K --ahead 0,2 --prepare $prepare --verify --csv - logbench
     check "log CSV has as many fields as headings" equal "$(awk -F, '{ print NF }' out | sort -u | wc -l)" 1
 done
+# The examples of the help, as pasted, but for their time.
+chunkbench() { "$program" "$@" >out 2>err; }
+mkdir examples && cd examples || exit 1
+"$program" log --help | sed -nE '/^examples:/,$ { s/--duration [0-9]+s/--duration 200ms/; s/^  (chunkbench .*)/\1/p }' >../examples.txt
+check "log has examples" test "$(wc -l <../examples.txt)" -ge 5
+while read -r example; do check "example: $example" eval "$example"; done <../examples.txt
+check "an example leaves a result" json log.json
+check "examples leave nothing else" equal "$(ls)" "$(printf 'err\nlog.json\nout')"
+cd ..
 refuse '--prepare: only a directory has' log --dry-run -n 10 --prepare zero ram:64M
 refuse '--prepare: only a directory has' log -n 10 --prepare zero ram:64M
 refuse '--sync: none makes nothing durable' log --sync none --acks - ram:64M

@@ -1427,7 +1427,6 @@ Test(qualify, verdict_on_a_wal_is_etcds_rule_and_says_what_it_rests_on)
     static ckb_bench_result result;
     world_open(1 << 20, 64 << 10);
     report.host = &w.host;
-    result.threads = 1;
     result.size_bytes = result.size_min_bytes = 2300;
     result.elapsed_ns = UINT64_C(30000000000);
     result.durable_latency.count = 250000;
