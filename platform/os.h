@@ -73,7 +73,7 @@ int ckb_os_write_zeros(int file, uint64_t bytes);
  * holds it. */
 int ckb_os_lock(int file, bool shared);
 
-/* "fdatasync", or "none (tmpfs)" where the file system itself is gone after a power cut. */
+/* "fdatasync", or "none (tmpfs)", "none (ramdisk)" where file system or device are gone after a power cut. */
 const char *ckb_os_sync_kind(int file);
 
 /* This process's limit for the size of a file (RLIMIT_FSIZE), UINT64_MAX when there is none. */

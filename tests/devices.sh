@@ -49,6 +49,8 @@ log_sweep() {
     [ "$sector" = 512 ] || runs=8
     "$program" "${sweep[@]}" --verify --csv - "$device" >"$work/out" 2>&1 || fail "log: exit $? $(cat "$work/out")"
     [ "$(grep -c '^log,' "$work/out")" = $runs ] || fail "log: not $runs runs: $(cut -d, -f1-5 "$work/out")"
+    "$program" log -n 100 --json - "$device" >"$work/out" 2>&1 || fail "log: exit $? $(cat "$work/out")"
+    grep -q '"sync_call":"fdatasync"' "$work/out" || fail "the device is taken for memory: $(cat "$work/out")"
     "$program" "${sweep[@]}" --dry-run "$device" >"$work/out" 2>&1 || fail "log plan: exit $? $(cat "$work/out")"
     [ "$(grep -c '^[0-9]* threads\?, ' "$work/out")" = $runs ] || fail "log plan: not $runs runs: $(cat "$work/out")"
     [ $runs = 10 ] || grep -q '^2 of 10 runs left out; the first, .* 16 KiB: .* 65536$' "$work/out" ||
