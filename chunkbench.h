@@ -1092,6 +1092,7 @@ typedef struct ckb_bench_target {
     void *context;
     const char *name;
     bool volatile_medium; /* nothing survives power loss, whatever sync says */
+    const char *error;    /* why the last `describe` failed, in a line; "" or null: its status says all */
     /* The geometry that `fresh` would give, and the payload bytes that a run may put there. Touches nothing. */
     int (*describe)(void *context, const ckb_bench_need *need, ckb_geometry *geometry, uint64_t *room_bytes);
     /* Formats and mounts an empty volume. */
@@ -1284,6 +1285,7 @@ typedef struct ckb_segment_row {
 typedef struct ckb_segment_answer {
     uint32_t rounds;
     uint32_t row_count;
+    uint32_t reference; /* among the results: the first that is compared */
     uint32_t answer; /* row: the smallest segments that come within 5 % of the best with either thread count */
     uint32_t threads[2];
     uint32_t thread_counts; /* 1 or 2 of these */
@@ -1300,6 +1302,7 @@ typedef struct ckb_segment_answer {
 
 typedef struct ckb_wal_answer {
     bool pass;
+    bool sizes_vary; /* size_bytes is the largest */
     uint64_t size_bytes, segment_bytes;
     uint64_t measured_ns;
     ckb_latency latency;
@@ -1320,6 +1323,7 @@ typedef struct ckb_bench_report {
     char message[CKB_BENCH_MESSAGE_BYTES];  /* about status or the first failure; "" when none */
     char sentence[CKB_BENCH_MESSAGE_BYTES]; /* the answer; "" when there is none */
     char caution[CKB_BENCH_MESSAGE_BYTES];  /* why the answer is not sure; "" when it is */
+    char left_out[CKB_BENCH_MESSAGE_BYTES]; /* runs that the target has no place for; "" when there are none */
     ckb_bench_result *results;
     uint32_t result_count;
     bool has_answer, has_segment_answer, has_wal_answer;
@@ -10426,6 +10430,14 @@ static ckbi_out *ckbi_message_start(ckbi_message *message, char *text, size_t by
     return &message->out;
 }
 
+static void ckbi_message_set(char *text, size_t bytes, const char *value)
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, bytes);
+    ckbi_out_text(out, value);
+    ckbi_out_end(out);
+}
+
 /* --------------------------------------------------------------------------------------------- >>double
  * Shortest decimal of a double: digits are made one by one with exact integers (Steele and White; Burger
  * and Dybvig) until what is left could not name another double. Bounded: 2^1130 fits a ckbi_big. */
@@ -11626,7 +11638,7 @@ static const ckb_option ckbi_write_options[CKBI_WRITE_OPTIONS] = {
     {"sync", '\0', CKB_OPTION_CHOICE, true, "LIST", "end", 1, 65536, "none|end|each",
      "when a thread makes its chunks durable: never, at the end, after each, after every N"},
     {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
-     "bytes per segment; by default the target's choice"},
+     "bytes per segment; by default the target's choice. Of several, those that do not fit are left out"},
     {"rate", 'r', CKB_OPTION_RATE, false, "RATE", NULL, 1, UINT64_C(1000000000000), NULL,
      "open loop: operations per second, over all threads; latency counts from the intended start"},
     {"duration", '\0', CKB_OPTION_DURATION, false, "TIME", NULL, 1000000, CKBI_DURATION_MAX, NULL,
@@ -12637,9 +12649,21 @@ static int ckbi_refuse_room(const ckb_bench_host *host, const ckbi_plan *plan, u
     return CKB_NOSPACE;
 }
 
-static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+/* Asks the target for the geometry of the plan's need. */
+static int ckbi_plan_describe(const ckb_bench_host *host, ckbi_plan *plan, uint64_t *room_bytes, ckbi_out *out)
 {
     const ckb_bench_target *target = host->target;
+    int status = target->describe(target->context, &plan->need, &plan->geometry, room_bytes);
+    if (status != CKB_OK) {
+        bool explained = target->error != NULL && target->error[0] != '\0';
+        ckbi_out_text(out, explained ? target->error : ckb_status_text(status));
+        ckbi_out_end(out);
+    }
+    return status;
+}
+
+static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+{
     ckb_bench_need *need = &plan->need;
     uint64_t room_bytes = 0, writers = ckbi_plan_writers(plan), per_segment, spare, segments;
     int status;
@@ -12648,12 +12672,9 @@ static int ckbi_chunk_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out 
     need->max_containers = plan->threads;
     need->max_writers = (uint32_t)writers;
     need->prepare_ahead = (uint32_t)ckbi_min(writers + 1, 16);
-    status = target->describe(target->context, need, &plan->geometry, &room_bytes);
-    if (status != CKB_OK) {
-        ckbi_out_text(out, ckb_status_text(status));
-        ckbi_out_end(out);
+    status = ckbi_plan_describe(host, plan, &room_bytes, out);
+    if (status != CKB_OK)
         return status;
-    }
     if (plan->size_bytes > ckb_max_chunk_bytes(&plan->geometry))
         return ckbi_refuse_chunk(plan, out);
     per_segment = ckbi_plan_chunks_per_segment(plan);
@@ -12798,7 +12819,7 @@ static const ckb_option ckbi_bench_log_options[CKBI_BENCH_LOG_OPTIONS] = {
     {"sync", '\0', CKB_OPTION_POLICY, true, "LIST", "each", 1, CKBI_POLICY_ENTRIES_MAX, "none|each",
      "when a thread makes its entries durable: never, each at once, every N, or every 10ms"},
     {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
-     "bytes per segment; by default the target's choice"},
+     "bytes per segment; by default the target's choice. Of several, those that do not fit are left out"},
     {"ahead", '\0', CKB_OPTION_COUNT, true, "LIST", "4", 0, 1024, NULL,
      "segments that a maintenance thread prepares ahead; 0: none does, each roll pays"},
     {"prepare", '\0', CKB_OPTION_CHOICE, true, "LIST", NULL, 0, 0, "none|reserve|zero",
@@ -13483,6 +13504,12 @@ static uint64_t ckbi_bench_log_entries_per_segment(const ckbi_plan *plan)
     return ckbi_max(1, usable / ckbi_bench_log_entry_cost(plan));
 }
 
+/* Segments for the journal, what is kept back, what is prepared. */
+static uint64_t ckbi_bench_log_spare(const ckbi_plan *plan)
+{
+    return 8 + plan->ahead;
+}
+
 static int ckbi_refuse_entry(const ckbi_plan *plan, ckbi_out *out)
 {
     ckbi_out_text(out, "--size: ");
@@ -13498,6 +13525,7 @@ static int ckbi_refuse_entry(const ckbi_plan *plan, ckbi_out *out)
 static int ckbi_refuse_log_room(const ckb_bench_host *host, const ckbi_plan *plan, uint64_t room_bytes,
                                 ckbi_out *out)
 {
+    const uint64_t few = ckbi_bench_log_spare(plan) + 4; /* with so many segments purging helps little */
     ckbi_out_number(out, plan->purge_behind != 0 ? plan->purge_behind : plan->count);
     ckbi_out_text(out, " entries of up to ");
     ckbi_out_size(out, plan->size_bytes);
@@ -13509,21 +13537,11 @@ static int ckbi_refuse_log_room(const ckb_bench_host *host, const ckbi_plan *pla
     ckbi_out_text(out, host->target->name);
     ckbi_out_text(out, " has room for ");
     ckbi_out_size(out, room_bytes);
-    ckbi_out_text(out, "; --purge-behind needs less");
+    ckbi_out_text(out, plan->purge_behind == 0 && room_bytes / plan->geometry.segment_bytes > few
+                           ? "; --purge-behind needs less"
+                           : "; smaller segments need less");
     ckbi_out_end(out);
     return CKB_NOSPACE;
-}
-
-static int ckbi_bench_log_describe(const ckb_bench_host *host, ckbi_plan *plan, uint64_t *room_bytes,
-                                   ckbi_out *out)
-{
-    const ckb_bench_target *target = host->target;
-    int status = target->describe(target->context, &plan->need, &plan->geometry, room_bytes);
-    if (status != CKB_OK) {
-        ckbi_out_text(out, ckb_status_text(status));
-        ckbi_out_end(out);
-    }
-    return status;
 }
 
 #define CKBI_JOURNAL_SHARE 256u /* bytes of journal for each segment, with room to switch */
@@ -13532,7 +13550,7 @@ static int ckbi_bench_log_describe(const ckb_bench_host *host, ckbi_plan *plan, 
 static uint64_t ckbi_bench_log_segments(ckbi_plan *plan, uint64_t segments)
 {
     uint64_t per_segment = ckbi_bench_log_entries_per_segment(plan), entries = plan->count, filled;
-    uint64_t spare = 8 + plan->ahead; /* for the journal, what is kept back, what is prepared */
+    uint64_t spare = ckbi_bench_log_spare(plan);
     if (plan->count == UINT64_MAX && plan->purge_behind == 0) {
         uint64_t most = ckbi_min(segments, CKBI_BENCH_LOG_TIMED_BYTES / plan->geometry.segment_bytes + spare);
         plan->purge_behind = (most > spare + 4 ? (most - spare) / 2 : 1) * per_segment;
@@ -13559,7 +13577,7 @@ static int ckbi_bench_log_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_
     need->prepare_ahead = (uint32_t)ckbi_max(plan->ahead, 1);
     need->prepare = plan->prepare;
     need->renew = true;
-    status = ckbi_bench_log_describe(host, plan, &room_bytes, out);
+    status = ckbi_plan_describe(host, plan, &room_bytes, out);
     if (status != CKB_OK)
         return status;
     if (plan->size_bytes > ckb_max_entry_bytes(&plan->geometry))
@@ -13571,7 +13589,7 @@ static int ckbi_bench_log_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_
     plan->maintenance_thread = plan->ahead != 0 || plan->purge_behind != 0;
     need->segment_count = (uint32_t)ckbi_max(segments, CKBI_BENCH_LOG_SEGMENTS_LEAST);
     need->segment_bytes = plan->geometry.segment_bytes;
-    return ckbi_bench_log_describe(host, plan, &room_bytes, out);
+    return ckbi_plan_describe(host, plan, &room_bytes, out);
 }
 
 static const ckbi_work ckbi_bench_log_work = {
@@ -14277,23 +14295,72 @@ static int ckbi_study_rounds(ckbi_study *study)
 
 /* ---- its answer */
 
-static const ckb_bench_result *ckbi_study_find(const ckb_bench_report *report, uint32_t round,
-                                               uint64_t segment_bytes, uint32_t threads)
+/* What runs of a log can differ in. */
+enum {
+    CKBI_AXIS_THREADS,
+    CKBI_AXIS_SEGMENT,
+    CKBI_AXIS_SIZE,
+    CKBI_AXIS_SYNC,
+    CKBI_AXIS_AHEAD,
+    CKBI_AXIS_PREPARE,
+    CKBI_AXIS_COUNT
+};
+
+#define CKBI_FREE(axis) (1u << (axis))
+
+static bool ckbi_axis_is_equal(uint32_t axis, const ckb_bench_result *a, const ckb_bench_result *b)
 {
-    for (uint32_t i = 0; i < report->result_count; i++) {
+    switch (axis) {
+    case CKBI_AXIS_THREADS:
+        return a->threads == b->threads;
+    case CKBI_AXIS_SEGMENT:
+        return a->segment_bytes == b->segment_bytes;
+    case CKBI_AXIS_SIZE:
+        return a->size_bytes == b->size_bytes && a->size_min_bytes == b->size_min_bytes;
+    case CKBI_AXIS_SYNC:
+        return a->sync == b->sync && a->sync_every == b->sync_every &&
+               a->sync_interval_ns == b->sync_interval_ns;
+    case CKBI_AXIS_AHEAD:
+        return a->log.ahead == b->log.ahead;
+    default:
+        return a->log.prepare == b->log.prepare;
+    }
+}
+
+/* Complete runs of a log that may differ in the axes that are `free` and in nothing else. */
+static bool ckbi_is_alike(const ckb_bench_result *a, const ckb_bench_result *b, uint32_t free)
+{
+    if (!a->is_log || !b->is_log || !a->finished || !b->finished)
+        return false;
+    for (uint32_t axis = 0; axis < CKBI_AXIS_COUNT; axis++)
+        if ((free & CKBI_FREE(axis)) == 0 && !ckbi_axis_is_equal(axis, a, b))
+            return false;
+    return true;
+}
+
+static const ckb_bench_result *ckbi_study_find(const ckb_bench_report *report, const ckb_segment_answer *answer,
+                                               uint32_t round, uint64_t segment_bytes, uint32_t threads)
+{
+    const ckb_bench_result *reference = &report->results[answer->reference];
+    for (uint32_t i = answer->reference; i < report->result_count; i++) {
         const ckb_bench_result *result = &report->results[i];
-        if (result->is_log && result->round == round && result->segment_bytes == segment_bytes &&
-            result->threads == threads)
+        if (result->round == reference->round + round && result->segment_bytes == segment_bytes &&
+            result->threads == threads &&
+            ckbi_is_alike(result, reference, CKBI_FREE(CKBI_AXIS_THREADS) | CKBI_FREE(CKBI_AXIS_SEGMENT)))
             return result;
     }
     return NULL;
 }
 
-static double ckbi_study_rate(const ckb_bench_report *report, uint32_t round, uint64_t segment_bytes,
-                              uint32_t threads)
+static double ckbi_result_rate(const ckb_bench_result *result)
 {
-    const ckb_bench_result *result = ckbi_study_find(report, round, segment_bytes, threads);
     return result == NULL ? 0.0 : ckbi_per_second(result->operations, ckbi_result_total_ns(result));
+}
+
+static double ckbi_study_rate(const ckb_bench_report *report, const ckb_segment_answer *answer, uint32_t round,
+                              uint64_t segment_bytes, uint32_t threads)
+{
+    return ckbi_result_rate(ckbi_study_find(report, answer, round, segment_bytes, threads));
 }
 
 /* What else is known of a row, as medians; what was not seen in a round does not count. */
@@ -14306,7 +14373,7 @@ static void ckbi_study_why(const ckb_bench_report *report, const ckb_segment_ans
     uint32_t counts[4] = {0, 0, 0, 0};
     for (uint32_t r = 0; r < answer->rounds; r++) {
         const ckb_bench_result *result =
-            ckbi_study_find(report, r + 1, row->segment_bytes, answer->threads[which]);
+            ckbi_study_find(report, answer, r, row->segment_bytes, answer->threads[which]);
         if (result == NULL)
             continue;
         values[0][counts[0]++] = ckbi_quotient((double)result->operations, (double)result->log.commits);
@@ -14336,7 +14403,7 @@ static void ckbi_study_rates(const ckb_bench_report *report, ckb_segment_answer 
     double rate[CKBI_ROUNDS_MAX], low, high;
     for (uint32_t i = 0; i < answer->row_count; i++) {
         for (uint32_t r = 0; r < answer->rounds; r++)
-            rate[r] = ckbi_study_rate(report, r + 1, answer->rows[i].segment_bytes, answer->threads[which]);
+            rate[r] = ckbi_study_rate(report, answer, r, answer->rows[i].segment_bytes, answer->threads[which]);
         ckbi_shares(rate, answer->rounds, 0, &answer->rows[i].rate_per_s[which], &low, &high);
     }
 }
@@ -14350,8 +14417,9 @@ static void ckbi_study_shares(const ckb_bench_report *report, ckb_segment_answer
     for (uint32_t i = 0; i < answer->row_count; i++) {
         ckb_segment_row *row = &answer->rows[i];
         for (uint32_t r = 0; r < answer->rounds; r++)
-            share[r] = ckbi_quotient(ckbi_study_rate(report, r + 1, row->segment_bytes, answer->threads[which]),
-                                     ckbi_study_rate(report, r + 1, best_bytes, answer->threads[which]));
+            share[r] =
+                ckbi_quotient(ckbi_study_rate(report, answer, r, row->segment_bytes, answer->threads[which]),
+                              ckbi_study_rate(report, answer, r, best_bytes, answer->threads[which]));
         ckbi_shares(share, answer->rounds, skip, &row->of_best[which], &row->of_best_low[which],
                     &row->of_best_high[which]);
     }
@@ -14442,9 +14510,14 @@ static void ckbi_study_sentence(ckb_segment_answer *answer)
         ckbi_out_text(out, which == 0 ? "" : ", ");
         ckbi_out_percent(out, row->of_best[which]);
         ckbi_out_text(out, " (");
-        ckbi_out_fixed(out, row->of_best_low[which] * 100.0, 0);
-        ckbi_out_char(out, '-');
-        ckbi_out_percent(out, row->of_best_high[which]);
+        if (answer->rounds == 1) {
+            ckbi_out_three(out, row->rate_per_s[which]);
+            ckbi_out_text(out, "/s");
+        } else {
+            ckbi_out_fixed(out, row->of_best_low[which] * 100.0, 0);
+            ckbi_out_char(out, '-');
+            ckbi_out_percent(out, row->of_best_high[which]);
+        }
         ckbi_out_text(out, ") with ");
         ckbi_out_threads(out, answer->threads[which], " thread", " threads");
     }
@@ -14487,15 +14560,11 @@ static void ckbi_study_caution(const ckbi_study *study)
     answer->sure = answer->caution[0] == '\0';
 }
 
-static void ckbi_study_answer(ckbi_study *study)
+/* From the rounds to the row that is the answer, and its sentence. */
+static void ckbi_study_conclude(ckb_bench_report *report, ckb_segment_answer *answer)
 {
-    ckb_bench_report *report = study->session->report;
-    ckb_segment_answer *answer = study->answer;
-    uint32_t skip;
-    if (answer->rounds == 0)
-        return;
+    uint32_t skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
     report->has_segment_answer = true;
-    skip = ckbi_rank_interval(answer->rounds, &answer->confidence);
     for (uint32_t which = 0; which < answer->thread_counts; which++) {
         ckbi_study_rates(report, answer, which);
         ckbi_study_shares(report, answer, skip, which);
@@ -14504,7 +14573,6 @@ static void ckbi_study_answer(ckbi_study *study)
     }
     answer->answer = ckbi_study_choose(answer);
     ckbi_study_sentence(answer);
-    ckbi_study_caution(study);
 }
 
 static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *values)
@@ -14515,6 +14583,7 @@ static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *
     study.session = session;
     study.values = values;
     study.answer = &session->report->segment_answer;
+    study.answer->reference = session->report->result_count;
     study.budget_ns = values[CKBI_QUALIFY_BUDGET].number[0] / 4;
     study.random = values[CKBI_QUALIFY_SEED].number[0];
     study.begin_ns = ckbi_clock_read(&session->clock, session->host);
@@ -14524,7 +14593,10 @@ static int ckbi_qualify_segments(ckbi_session *session, const ckb_option_value *
     status = ckbi_study_calibrate(&study);
     if (status == CKB_OK && !session->report->interrupted)
         status = ckbi_study_rounds(&study);
-    ckbi_study_answer(&study);
+    if (study.answer->rounds != 0) {
+        ckbi_study_conclude(session->report, study.answer);
+        ckbi_study_caution(&study);
+    }
     return status;
 }
 
@@ -14541,7 +14613,8 @@ static void ckbi_wal_sentence(const ckb_bench_report *report, ckb_wal_answer *an
     ckbi_out_text(out, answer->pass ? "Fit for a WAL: yes. " : "Fit for a WAL: no. ");
     if (!lasts)
         ckbi_out_text(out, "Nothing on this target survives power loss, however fast it is: ");
-    ckbi_out_text(out, "99 of 100 durable appends of ");
+    ckbi_out_text(out,
+                  answer->sizes_vary ? "99 of 100 durable appends of up to " : "99 of 100 durable appends of ");
     ckbi_out_size(out, answer->size_bytes);
     ckbi_out_text(out, " took up to ");
     ckbi_out_duration(out, answer->latency.p99);
@@ -14565,31 +14638,39 @@ static void ckbi_wal_sentence(const ckb_bench_report *report, ckb_wal_answer *an
     ckbi_out_end(out);
 }
 
-static void ckbi_wal_caution(ckb_wal_answer *answer)
+/* `enough` and `longer` are the options that help. */
+static void ckbi_wal_caution(ckb_wal_answer *answer, const char *enough, const char *longer)
 {
     ckbi_message message;
     ckbi_out *out = ckbi_message_start(&message, answer->caution, CKB_BENCH_MESSAGE_BYTES);
+    const char *help = longer;
     if (answer->measured_ns < CKB_WAL_DURATION_NS / 100 * 99) {
         ckbi_out_text(out, "Too little to be sure: only ");
         ckbi_out_duration(out, answer->measured_ns);
         ckbi_out_text(out, " were measured, at least ");
         ckbi_out_duration(out, CKB_WAL_DURATION_NS);
-        ckbi_out_text(out, " are wanted; a --budget of 1m gives them.");
+        ckbi_out_text(out, " are wanted; ");
+        help = enough;
     } else if (answer->p99_low < CKB_WAL_P99_NS && answer->p99_high >= CKB_WAL_P99_NS) {
-        ckbi_out_text(out, "Not sure: the limit lies within what the p99 may be; a longer --budget helps.");
+        ckbi_out_text(out, "Not sure: the limit lies within what the p99 may be; ");
     } else if (answer->slower_than_p999 < 10) {
-        ckbi_out_text(out, "The p99.9 rests on fewer than 10 samples; a longer --budget helps.");
+        ckbi_out_text(out, "The p99.9 rests on fewer than 10 samples; ");
+    } else {
+        help = "";
     }
+    ckbi_out_text(out, help);
     ckbi_out_end(out);
     answer->sure = answer->caution[0] == '\0';
 }
 
-static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *result)
+static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *result, const char *enough,
+                            const char *longer)
 {
     ckb_wal_answer *answer = &report->wal_answer;
     report->has_wal_answer = result->durable_latency.count != 0;
     if (!report->has_wal_answer)
         return;
+    answer->sizes_vary = result->size_min_bytes != result->size_bytes;
     answer->size_bytes = result->size_bytes;
     answer->segment_bytes = result->segment_bytes;
     answer->measured_ns = result->elapsed_ns;
@@ -14599,8 +14680,7 @@ static void ckbi_wal_answer(ckb_bench_report *report, const ckb_bench_result *re
     answer->slower_than_p999 = answer->latency.count / 1000;
     answer->pass = answer->latency.p99 < CKB_WAL_P99_NS && !report->host->target->volatile_medium;
     ckbi_wal_sentence(report, answer);
-    ckbi_wal_caution(answer);
-    report->failed = report->failed || !answer->pass;
+    ckbi_wal_caution(answer, enough, longer);
 }
 
 /* Half of the budget, in segments of the size that the question before found. */
@@ -14617,8 +14697,91 @@ static int ckbi_qualify_wal(ckbi_session *session, const ckb_option_value *value
     report->result_count++;
     session->run++;
     if (status == CKB_OK && !report->interrupted)
-        ckbi_wal_answer(report, result);
+        ckbi_wal_answer(report, result, "a --budget of 1m gives them.", "a longer --budget helps.");
+    report->failed = report->failed || (report->has_wal_answer && !report->wal_answer.pass);
     return status;
+}
+
+/* ---- the same questions, asked of a sweep of `log`
+
+ * A sweep is one round, and shows of it what was run: the segment sizes that are comparable with the first
+ * durable run, and the fewest and the most threads. */
+
+/* The first run that made entries durable; null: none did. */
+static const ckb_bench_result *ckbi_log_reference(const ckb_bench_report *report)
+{
+    for (uint32_t i = 0; i < report->result_count; i++)
+        if (report->results[i].finished && report->results[i].durable_latency.count != 0)
+            return &report->results[i];
+    return NULL;
+}
+
+/* The fewest and the most threads of runs like the reference. */
+static void ckbi_log_thread_counts(const ckb_bench_report *report, ckb_segment_answer *answer)
+{
+    const ckb_bench_result *reference = &report->results[answer->reference];
+    answer->threads[0] = answer->threads[1] = reference->threads;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (!ckbi_is_alike(result, reference, CKBI_FREE(CKBI_AXIS_THREADS)))
+            continue;
+        if (result->threads < answer->threads[0])
+            answer->threads[0] = result->threads;
+        if (result->threads > answer->threads[1])
+            answer->threads[1] = result->threads;
+    }
+    answer->thread_counts = answer->threads[0] == answer->threads[1] ? 1 : 2;
+}
+
+/* A row for each segment size that was run with these thread counts. */
+static void ckbi_log_rows(const ckb_bench_report *report, ckb_segment_answer *answer)
+{
+    for (uint32_t i = 0; i < report->result_count && answer->row_count < CKB_SWEEP_MAX; i++) {
+        uint64_t segment_bytes = report->results[i].segment_bytes;
+        bool wanted = true;
+        for (uint32_t row = 0; row < answer->row_count; row++)
+            wanted = wanted && answer->rows[row].segment_bytes != segment_bytes;
+        for (uint32_t which = 0; which < answer->thread_counts; which++)
+            wanted =
+                wanted && ckbi_study_find(report, answer, 0, segment_bytes, answer->threads[which]) != NULL;
+        if (wanted)
+            answer->rows[answer->row_count++].segment_bytes = segment_bytes;
+    }
+}
+
+/* The run that etcd's rule is about: one thread, each append durable before the next one. Null: there is none. */
+static const ckb_bench_result *ckbi_log_find_wal(const ckb_bench_report *report,
+                                                 const ckb_bench_result *reference, uint64_t segment_bytes)
+{
+    const uint32_t free =
+        CKBI_FREE(CKBI_AXIS_THREADS) | CKBI_FREE(CKBI_AXIS_SEGMENT) | CKBI_FREE(CKBI_AXIS_SYNC);
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result->segment_bytes == segment_bytes && result->sync_every == 1 && result->threads == 1 &&
+            result->rate_limit_milli == 0 && ckbi_is_alike(result, reference, free))
+            return result;
+    }
+    return NULL;
+}
+
+static void ckbi_log_answer(ckb_bench_report *report)
+{
+    const ckb_bench_result *reference = ckbi_log_reference(report), *wal;
+    ckb_segment_answer *answer = &report->segment_answer;
+    if (reference == NULL)
+        return;
+    answer->reference = (uint32_t)(reference - report->results);
+    answer->rounds = 1;
+    ckbi_log_thread_counts(report, answer);
+    ckbi_log_rows(report, answer);
+    if (answer->row_count > 1) {
+        ckbi_study_conclude(report, answer);
+        ckbi_message_set(answer->caution, sizeof answer->caution,
+                         "One run each: small differences may be chance; qualify repeats them in rounds.");
+    }
+    wal = ckbi_log_find_wal(report, reference, answer->rows[answer->answer].segment_bytes);
+    if (wal != NULL)
+        ckbi_wal_answer(report, wal, "--duration 30s gives them.", "a longer --duration helps.");
 }
 
 static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *values)
@@ -14635,22 +14798,24 @@ static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *v
 
 static const ckb_workload ckbi_workloads[] = {
     {"qualify", NULL, "How many writer threads, which log segments, and is it fit for a WAL?",
-     "  chunkbench qualify                      the current directory, about a minute\n"
-     "  chunkbench qualify --budget 10m /srv    longer, to be surer\n"
+     "  chunkbench qualify                    # the current directory, about a minute\n"
+     "  chunkbench qualify --budget 10m .     # longer, to be surer\n"
      "  chunkbench qualify -t 1,2,3 file:disk.img:4G\n",
      ckbi_qualify_options, CKBI_QUALIFY_OPTIONS},
     {"write", "cmdw", "How fast do threads write chunks?",
      "  chunkbench write -n 1000000 -s 1K -t 1,5,10,60 ram:4G\n"
-     "  chunkbench write --sync each,64,end -t 16 --shared /srv/data\n"
+     "  chunkbench write --sync each,64,end -t 16 --shared .\n"
      "  chunkbench write --rate 5000 --duration 30s --sync each --json result.json\n"
      "  chunkbench write --verify --format dropwizard file:disk.img:2G\n",
      ckbi_write_options, CKBI_WRITE_OPTIONS},
     {"log", NULL, "How fast do threads append to a log, and which segments does it want?",
-     "  chunkbench log --segment 16K,64K,1M,4M,16M -t 1,16 --sync each /srv/data\n"
-     "  chunkbench log --segment 16K,4M --ahead 0,4 -t 1    what a roll costs\n"
-     "  chunkbench log --prepare none,reserve,zero --segment 4M    does reserved space slow a sync?\n"
-     "  chunkbench log -s 64-4K -t 16 --sync each,64,10ms --verify file:disk.img:2G\n"
-     "  chunkbench log --rate 500 --duration 1m --purge-behind 100000 /srv/data\n",
+     "  chunkbench log --segment 16K,64K,1M,4M,16M -t 1,16 --sync each --duration 5s    # which segments?\n"
+     "  chunkbench log --sync each,64,10ms,none --duration 5s    # what does each sync policy cost?\n"
+     "  chunkbench log --segment 16K,4M --ahead 0,4 --duration 5s    # what does a roll cost?\n"
+     "  chunkbench log --prepare none,reserve,zero --segment 4M --duration 5s    # is reserved space slower?\n"
+     "  chunkbench log -s 64-4K -t 16 -n 20000 --verify file:disk.img:256M\n"
+     "  chunkbench log -s 2300 --duration 30s .    # fit for a WAL? 99 of 100 in less than 10 ms\n"
+     "  chunkbench log --rate 500 --duration 30s --purge-behind 10000 --json log.json .\n",
      ckbi_bench_log_options, CKBI_BENCH_LOG_OPTIONS},
 };
 
@@ -14711,10 +14876,78 @@ static int ckbi_session_check(const ckb_bench_host *host, const ckb_workload *wo
                                      : ckbi_write_check(host, values, out);
 }
 
-/* Segment sizes that the target cannot have are left out of a comparison. */
-static bool ckbi_is_optional(const ckb_workload *workload, const ckbi_plan *plan)
+/* Segment sizes that the target cannot have, or has no room for, are left out of a comparison. */
+static bool ckbi_is_optional(const ckb_workload *workload, const ckb_option_value *values,
+                             const ckbi_plan *plan, int status)
 {
-    return ckbi_is_qualify(workload) && plan->work->is_log;
+    const ckb_option_value *sizes =
+        &values[ckbi_is_log(workload) ? (uint32_t)CKBI_BENCH_LOG_SEGMENT : (uint32_t)CKBI_WRITE_SEGMENT];
+    return (status == CKB_INVALID || status == CKB_NOSPACE) &&
+           (ckbi_is_qualify(workload) ? plan->work->is_log : sizes->count > 1);
+}
+
+/* Goes through the plans that the options make and the target has a place for. */
+typedef struct ckbi_sweep {
+    const ckb_bench_host *host;
+    const ckb_workload *workload;
+    const ckb_option_value *values;
+    uint32_t row, rows, fitted, left_out;
+    int status;      /* of the first that was left out */
+    ckbi_plan first; /* that one */
+    char why[CKB_BENCH_MESSAGE_BYTES];
+} ckbi_sweep;
+
+static void ckbi_sweep_start(ckbi_sweep *sweep, const ckb_bench_host *host, const ckb_workload *workload,
+                             const ckb_option_value *values)
+{
+    ckbi_fill(sweep, 0, sizeof *sweep);
+    sweep->host = host;
+    sweep->workload = workload;
+    sweep->values = values;
+    sweep->rows = ckbi_plan_count(workload, values);
+}
+
+/* The next plan, fitted to the target. CKB_END: that was the last one. Otherwise `text` says what is wrong; when
+ * everything was left out, with the first. */
+static int ckbi_sweep_next(ckbi_sweep *sweep, ckbi_plan *plan, char *text, size_t text_bytes)
+{
+    while (sweep->row < sweep->rows) {
+        ckbi_message message;
+        int status;
+        ckbi_plan_at(sweep->host, sweep->workload, sweep->values, sweep->row++, plan);
+        status = plan->work->fit(sweep->host, plan, ckbi_message_start(&message, text, text_bytes));
+        if (status == CKB_OK)
+            sweep->fitted++;
+        if (!ckbi_is_optional(sweep->workload, sweep->values, plan, status))
+            return status;
+        if (sweep->left_out++ == 0) {
+            sweep->status = status;
+            sweep->first = *plan;
+            ckbi_message_set(sweep->why, sizeof sweep->why, text);
+        }
+    }
+    ckbi_message_set(text, text_bytes, sweep->fitted != 0 ? "" : sweep->why);
+    return sweep->fitted != 0 ? CKB_END : sweep->status;
+}
+
+static void ckbi_sweep_explain(const ckbi_sweep *sweep, char text[CKB_BENCH_MESSAGE_BYTES])
+{
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, text, CKB_BENCH_MESSAGE_BYTES);
+    if (sweep->left_out != 0) {
+        ckbi_out_number(out, sweep->left_out);
+        ckbi_out_text(out, " of ");
+        ckbi_out_number(out, sweep->rows);
+        ckbi_out_text(out, " runs left out; the first, ");
+        ckbi_out_text(out, sweep->first.work->unit);
+        ckbi_out_text(out, " of ");
+        ckbi_out_size(out, sweep->first.size_bytes);
+        ckbi_out_text(out, " in segments of ");
+        ckbi_out_size(out, sweep->first.segment_bytes);
+        ckbi_out_text(out, ": ");
+        ckbi_out_text(out, sweep->why);
+    }
+    ckbi_out_end(out);
 }
 
 static uint64_t ckbi_session_seed(const ckb_workload *workload, const ckb_option_value *values)
@@ -14752,6 +14985,8 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
     ckbi_out *out = ckbi_message_start(&message, text, text_bytes);
     ckbi_session session;
     ckbi_arena arena = {NULL, NULL, 0};
+    ckbi_sweep sweep;
+    ckbi_plan plan;
     size_t most = 0;
     int status = ckbi_session_check(host, workload, values, out);
     *bytes = 0;
@@ -14762,25 +14997,39 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
     (void)ckbi_session_carve(&session, &arena, workload, values);
     if (ckbi_is_qualify(workload))
         (void)ckbi_arena_take(&arena, (size_t)CKBI_CEILING_PIECE, 65536);
-    for (uint32_t i = 0; i < ckbi_plan_count(workload, values); i++) {
+    ckbi_sweep_start(&sweep, host, workload, values);
+    while ((status = ckbi_sweep_next(&sweep, &plan, text, text_bytes)) == CKB_OK) {
         ckbi_arena rest = arena;
-        ckbi_plan plan;
         ckbi_run run;
-        ckbi_plan_at(host, workload, values, i, &plan);
-        status = plan.work->fit(host, &plan, out);
-        if (status != CKB_OK && ckbi_is_optional(workload, &plan)) {
-            out = ckbi_message_start(&message, text, text_bytes);
-            continue;
-        }
-        if (status != CKB_OK)
-            return status;
         if (!ckbi_run_carve(&run, &rest, &session, &plan))
-            return ckbi_refuse(out, ckbi_span_of(""),
+            return ckbi_refuse(ckbi_message_start(&message, text, text_bytes), ckbi_span_of(""),
                                "--buffer: ", "no writer is possible with these buffers and segments");
         most = (size_t)ckbi_max(most, rest.used);
     }
+    if (status != CKB_END)
+        return status;
     *bytes = most;
     return CKB_OK;
+}
+
+static int ckbi_session_sweep(ckbi_session *session, const ckb_workload *workload,
+                              const ckb_option_value *values)
+{
+    ckb_bench_report *report = session->report;
+    ckbi_sweep sweep;
+    ckbi_plan plan;
+    int status = CKB_OK;
+    ckbi_sweep_start(&sweep, session->host, workload, values);
+    while (status == CKB_OK && !report->interrupted) {
+        status = ckbi_sweep_next(&sweep, &plan, report->message, CKB_BENCH_MESSAGE_BYTES);
+        session->run = sweep.row;
+        if (status == CKB_OK)
+            status = ckbi_run_execute(session, &plan, &report->results[report->result_count++]);
+    }
+    ckbi_sweep_explain(&sweep, report->left_out);
+    if (ckbi_is_log(workload))
+        ckbi_log_answer(report);
+    return status == CKB_END ? CKB_OK : status;
 }
 
 CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *workload,
@@ -14805,78 +15054,77 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
     ckbi_pattern_set(session.pattern, ckbi_session_seed(workload, values));
     session.rest = arena;
     session.progress_ns = ckbi_clock_read(&session.clock, host);
-    if (ckbi_is_qualify(workload)) {
-        status = ckbi_qualify_execute(&session, values);
-    } else {
-        for (uint32_t i = 0; i < rows && status == CKB_OK && !session.report->interrupted; i++, session.run++) {
-            ckbi_plan plan;
-            ckbi_message message;
-            ckbi_plan_at(host, workload, values, i, &plan);
-            status = plan.work->fit(
-                host, &plan, ckbi_message_start(&message, session.report->message, CKB_BENCH_MESSAGE_BYTES));
-            if (status == CKB_OK)
-                status =
-                    ckbi_run_execute(&session, &plan, &session.report->results[session.report->result_count++]);
-        }
-    }
+    status = ckbi_is_qualify(workload) ? ckbi_qualify_execute(&session, values)
+                                       : ckbi_session_sweep(&session, workload, values);
     session.report->status = status;
     return status;
+}
+
+/* A line about one run; returns the payload it would write, 0 when that is not known. */
+static uint64_t ckbi_plan_print(const ckb_workload *workload, const ckbi_plan *plan, ckbi_out *out)
+{
+    bool counted = !ckbi_is_qualify(workload) && plan->count != UINT64_MAX;
+    ckbi_out_threads(out, plan->threads, " thread", " threads");
+    ckbi_out_text(out, ", ");
+    ckbi_out_text(out, plan->work->unit);
+    ckbi_out_text(out, plan->size_min_bytes != plan->size_bytes ? " of up to " : " of ");
+    ckbi_out_size(out, plan->size_bytes);
+    ckbi_out_text(out, ", segments of ");
+    ckbi_out_size(out, plan->geometry.segment_bytes);
+    if (!ckbi_is_qualify(workload)) {
+        ckbi_out_text(out, counted ? ": " : ", until the time is over, in ");
+        if (counted) {
+            ckbi_out_number(out, plan->count);
+            ckbi_out_char(out, ' ');
+            ckbi_out_text(out, plan->work->unit);
+            ckbi_out_text(out, ", ");
+        }
+        ckbi_out_size(out, plan->need.data_bytes);
+        ckbi_out_text(out, " of segments");
+    }
+    ckbi_out_char(out, '\n');
+    return counted ? plan->count * (plan->size_min_bytes + plan->size_bytes) / 2 : 0;
+}
+
+static void ckbi_plan_print_end(const ckb_workload *workload, const ckb_option_value *values, uint64_t total,
+                                ckbi_out *out)
+{
+    if (ckbi_is_qualify(workload)) {
+        ckbi_out_text(out,
+                      "up to 15 rounds of these and of plain sequential writing, then durable appends for ");
+        ckbi_out_duration(out, values[CKBI_QUALIFY_BUDGET].number[0] / 2);
+        ckbi_out_text(out, ", together about ");
+        ckbi_out_duration(out, values[CKBI_QUALIFY_BUDGET].number[0]);
+        ckbi_out_text(out, "; the bytes written follow from the target's speed\n");
+    } else if (total != 0) {
+        ckbi_out_text(out, "payload bytes to write: ");
+        ckbi_out_number(out, total);
+        ckbi_out_char(out, '\n');
+    }
 }
 
 CKB_DEF int ckb_bench_plan(const ckb_bench_host *host, const ckb_workload *workload,
                            const ckb_option_value *values, const ckb_sink *sink, char *text, size_t text_bytes)
 {
     ckbi_message message;
-    ckbi_out *refusal = ckbi_message_start(&message, text, text_bytes), out;
-    int status = ckbi_session_check(host, workload, values, refusal);
+    ckbi_out out;
+    ckbi_sweep sweep;
+    ckbi_plan plan;
+    char left_out[CKB_BENCH_MESSAGE_BYTES];
     uint64_t total = 0;
-    ckbi_out_start(&out, sink);
-    for (uint32_t i = 0; i < ckbi_plan_count(workload, values) && status == CKB_OK; i++) {
-        ckbi_plan plan;
-        ckbi_plan_at(host, workload, values, i, &plan);
-        status = plan.work->fit(host, &plan, refusal);
-        if (status != CKB_OK && ckbi_is_optional(workload, &plan)) {
-            refusal = ckbi_message_start(&message, text, text_bytes);
-            status = CKB_OK;
-            continue;
-        }
-        if (status != CKB_OK)
-            break;
-        ckbi_out_threads(&out, plan.threads, " thread", " threads");
-        ckbi_out_text(&out, ", ");
-        ckbi_out_text(&out, plan.work->unit);
-        ckbi_out_text(&out, plan.size_min_bytes != plan.size_bytes ? " of up to " : " of ");
-        ckbi_out_size(&out, plan.size_bytes);
-        ckbi_out_text(&out, ", segments of ");
-        ckbi_out_size(&out, plan.geometry.segment_bytes);
-        if (!ckbi_is_qualify(workload)) {
-            ckbi_out_text(&out, plan.count == UINT64_MAX ? ", until the time is over, in " : ": ");
-            if (plan.count != UINT64_MAX) {
-                ckbi_out_number(&out, plan.count);
-                ckbi_out_char(&out, ' ');
-                ckbi_out_text(&out, plan.work->unit);
-                ckbi_out_text(&out, ", ");
-                total += plan.count * (plan.size_min_bytes + plan.size_bytes) / 2;
-            }
-            ckbi_out_size(&out, plan.need.data_bytes);
-            ckbi_out_text(&out, " of segments");
-        }
-        ckbi_out_char(&out, '\n');
-    }
+    int status = ckbi_session_check(host, workload, values, ckbi_message_start(&message, text, text_bytes));
     if (status != CKB_OK)
         return status;
-    if (ckbi_is_qualify(workload)) {
-        ckbi_out_text(&out,
-                      "up to 15 rounds of these and of plain sequential writing, then durable appends for ");
-        ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0] / 2);
-        ckbi_out_text(&out, ", together about ");
-        ckbi_out_duration(&out, values[CKBI_QUALIFY_BUDGET].number[0]);
-        ckbi_out_text(&out, "; the bytes written follow from the target's speed\n");
-    } else if (total != 0) {
-        ckbi_out_text(&out, "payload bytes to write: ");
-        ckbi_out_number(&out, total);
-        ckbi_out_char(&out, '\n');
-    }
+    ckbi_out_start(&out, sink);
+    ckbi_sweep_start(&sweep, host, workload, values);
+    while ((status = ckbi_sweep_next(&sweep, &plan, text, text_bytes)) == CKB_OK)
+        total += ckbi_plan_print(workload, &plan, &out);
+    if (status != CKB_END)
+        return status;
+    ckbi_sweep_explain(&sweep, left_out);
+    ckbi_out_text(&out, left_out);
+    ckbi_out_text(&out, left_out[0] != '\0' ? "\n" : "");
+    ckbi_plan_print_end(workload, values, total, &out);
     return ckbi_out_end(&out);
 }
 
@@ -15392,6 +15640,8 @@ static const char *ckbi_report_warning(const ckb_bench_report *report, uint32_t 
         return "sync none: nothing was made durable; these rates are not those of durable writing";
     if (report->host->target->volatile_medium && place-- == 0)
         return "the target is volatile: nothing on it survives power loss, whatever sync says";
+    if (report->left_out[0] != '\0' && place-- == 0)
+        return report->left_out;
     return NULL;
 }
 
@@ -15726,12 +15976,8 @@ static void ckbi_text_headings(ckbi_out *out, const ckbi_heading *headings, size
     ckbi_out_char(out, '\n');
 }
 
-static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
+static void ckbi_text_log_size(ckbi_out *out, const ckb_bench_result *result)
 {
-    ckbi_cell_start(out);
-    ckbi_out_number(out, result->threads);
-    ckbi_cell_end(out, 7);
-    ckbi_cell_start(out);
     if (result->size_min_bytes != result->size_bytes) {
         ckbi_out_exact_size(out, result->size_min_bytes);
         ckbi_out_char(out, '-');
@@ -15739,6 +15985,15 @@ static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
     } else {
         ckbi_out_size(out, result->size_bytes);
     }
+}
+
+static void ckbi_text_log_axes(ckbi_out *out, const ckb_bench_result *result)
+{
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->threads);
+    ckbi_cell_end(out, 7);
+    ckbi_cell_start(out);
+    ckbi_text_log_size(out, result);
     ckbi_cell_end(out, 10);
     ckbi_cell_start(out);
     ckbi_out_size(out, result->segment_bytes);
@@ -15832,6 +16087,191 @@ static void ckbi_text_iostat(const ckb_bench_report *report, ckbi_out *out)
     ckbi_text_rows(report, out, ckbi_text_log_disk);
 }
 
+static void ckbi_text_verdict(ckbi_out *out, const char *sentence, const char *caution)
+{
+    ckbi_out_text(out, sentence);
+    ckbi_out_char(out, '\n');
+    if (caution[0] == '\0')
+        return;
+    ckbi_out_text(out, caution);
+    ckbi_out_char(out, '\n');
+}
+
+/* ---- what a sweep of a log answers */
+
+static const ckb_option *ckbi_axis_option(uint32_t axis)
+{
+    static const uint8_t options[CKBI_AXIS_COUNT] = {CKBI_BENCH_LOG_THREADS, CKBI_BENCH_LOG_SEGMENT,
+                                                     CKBI_BENCH_LOG_SIZE,    CKBI_BENCH_LOG_SYNC,
+                                                     CKBI_BENCH_LOG_AHEAD,   CKBI_BENCH_LOG_PREPARE};
+    return &ckbi_bench_log_options[options[axis]];
+}
+
+static void ckbi_out_axis(ckbi_out *out, uint32_t axis, const ckb_bench_result *result)
+{
+    if (axis == CKBI_AXIS_THREADS) {
+        ckbi_out_threads(out, result->threads, " thread", " threads");
+        return;
+    }
+    ckbi_out_text(out, ckbi_axis_option(axis)->name);
+    ckbi_out_char(out, ' ');
+    if (axis == CKBI_AXIS_SEGMENT)
+        ckbi_out_size(out, result->segment_bytes);
+    else if (axis == CKBI_AXIS_SIZE)
+        ckbi_text_log_size(out, result);
+    else if (axis == CKBI_AXIS_SYNC)
+        ckbi_out_sync(out, result);
+    else if (axis == CKBI_AXIS_AHEAD)
+        ckbi_out_number(out, result->log.ahead);
+    else
+        ckbi_out_text(out, ckbi_prepare_text(result->log.prepare));
+}
+
+/* Where on the axes that vary a sentence holds, but for those that it is about: " (sync each, ahead 4)". */
+static void ckbi_out_where(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *at,
+                           uint32_t about)
+{
+    bool any = false;
+    for (uint32_t axis = 0; axis < CKBI_AXIS_COUNT; axis++) {
+        bool varies = false;
+        for (uint32_t i = 0; i < report->result_count; i++)
+            varies = varies || !ckbi_axis_is_equal(axis, at, &report->results[i]);
+        if (!varies || (about & CKBI_FREE(axis)) != 0)
+            continue;
+        ckbi_out_text(out, any ? ", " : " (");
+        ckbi_out_axis(out, axis, at);
+        any = true;
+    }
+    ckbi_out_text(out, any ? ")" : "");
+}
+
+static void ckbi_out_run(ckbi_out *out, uint32_t axis, const ckb_bench_result *result,
+                         const ckb_bench_result *best)
+{
+    bool durable = result->durable_latency.count != 0;
+    ckbi_out_axis(out, axis, result);
+    ckbi_out_text(out, result == best ? " gives the most, " : " gives ");
+    ckbi_out_three(out, ckbi_result_rate(result));
+    ckbi_out_text(out, "/s");
+    if (result != best) {
+        ckbi_out_text(out, ", ");
+        ckbi_out_three(out, 100.0 * ckbi_quotient(ckbi_result_rate(result), ckbi_result_rate(best)));
+        ckbi_out_text(out, " % of that");
+    }
+    ckbi_out_text(out, durable ? ", durable within " : ", nothing durable");
+    if (durable) {
+        ckbi_out_duration(out, result->durable_latency.p99);
+        ckbi_out_text(out, " (p99)");
+    }
+    if (axis != CKBI_AXIS_SYNC && result->log.rolled.count != 0) {
+        ckbi_out_text(out, ", an append that rolls takes ");
+        ckbi_out_duration(out, result->log.rolled.p50);
+    }
+}
+
+/* What the values of one axis give at `at`, the best of them first; nothing when there is only one. */
+static void ckbi_text_axis(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *at,
+                           uint32_t axis, const char *question)
+{
+    const ckb_bench_result *best = at;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (!ckbi_is_alike(result, at, CKBI_FREE(axis)))
+            continue;
+        count++;
+        if (result->durable_latency.count != 0 && ckbi_result_rate(result) > ckbi_result_rate(best))
+            best = result;
+    }
+    if (count < 2)
+        return;
+    ckbi_out_text(out, question);
+    ckbi_out_where(out, report, at, CKBI_FREE(axis));
+    ckbi_out_text(out, ": ");
+    ckbi_out_run(out, axis, best, best);
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        if (result == best || !ckbi_is_alike(result, at, CKBI_FREE(axis)))
+            continue;
+        ckbi_out_text(out, "; ");
+        ckbi_out_run(out, axis, result, best);
+    }
+    ckbi_out_text(out, ".\n");
+}
+
+/* What threads that share syncs gain, in segments of the chosen size. */
+static void ckbi_text_log_threads(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *few,
+                                  const ckb_bench_result *many)
+{
+    ckbi_out_threads(out, many->threads, " thread reaches ", " threads reach ");
+    ckbi_out_three(out, ckbi_result_rate(many));
+    ckbi_out_text(out, report->host->target->volatile_medium ? " appends/s" : " durable appends/s");
+    if (many->rate_limit_milli != 0) {
+        ckbi_out_text(out, " of the ");
+        ckbi_out_three(out, (double)many->rate_limit_milli / 1000.0);
+        ckbi_out_text(out, "/s that were asked for");
+    }
+    if (many != few) {
+        ckbi_out_text(out, ", ");
+        ckbi_out_three(out, ckbi_quotient(ckbi_result_rate(many), ckbi_result_rate(few)));
+        ckbi_out_text(out, " times the ");
+        ckbi_out_three(out, ckbi_result_rate(few));
+        ckbi_out_text(out, "/s of ");
+        ckbi_out_threads(out, few->threads, " thread", " threads");
+    }
+    ckbi_out_text(out, ", with ");
+    ckbi_out_three(out, ckbi_entries_per_sync(many));
+    ckbi_out_text(out, " entries per sync");
+    ckbi_out_where(out, report, many, CKBI_FREE(CKBI_AXIS_THREADS));
+    ckbi_out_text(out, ".\n");
+}
+
+/* Of runs that etcd's rule does not fit. */
+static void ckbi_text_log_latency(ckbi_out *out, const ckb_bench_report *report, const ckb_bench_result *result)
+{
+    ckbi_out_text(out, "99 of 100 appends by ");
+    ckbi_out_threads(out, result->threads, " thread", " threads");
+    ckbi_out_where(out, report, result, CKBI_FREE(CKBI_AXIS_THREADS));
+    ckbi_out_text(out, " were durable within ");
+    ckbi_out_duration(out, result->durable_latency.p99);
+    ckbi_out_text(out, " (");
+    ckbi_out_duration(out, result->log.p99_low);
+    ckbi_out_char(out, '-');
+    ckbi_out_duration(out, result->log.p99_high);
+    ckbi_out_text(out, "), half within ");
+    ckbi_out_duration(out, result->durable_latency.p50);
+    ckbi_out_text(out, "; etcd's rule for a WAL, less than ");
+    ckbi_out_duration(out, CKB_WAL_P99_NS);
+    ckbi_out_text(out, ", is about -t 1 --sync each without --rate.\n");
+}
+
+static void ckbi_text_log_answer(const ckb_bench_report *report, ckbi_out *out)
+{
+    const ckb_segment_answer *answer = &report->segment_answer;
+    const ckb_bench_result *few, *many;
+    uint64_t segment_bytes = answer->rows[answer->answer].segment_bytes;
+    if (answer->rounds == 0) {
+        if (report->status == CKB_OK && !report->interrupted)
+            ckbi_out_text(out, "\nNothing was made durable, so that nothing is said about a WAL.\n");
+        return;
+    }
+    few = ckbi_study_find(report, answer, 0, segment_bytes, answer->threads[0]);
+    many = ckbi_study_find(report, answer, 0, segment_bytes, answer->threads[answer->thread_counts - 1]);
+    if (few == NULL || many == NULL)
+        return;
+    ckbi_out_char(out, '\n');
+    if (report->has_segment_answer)
+        ckbi_text_verdict(out, answer->sentence, answer->caution);
+    ckbi_text_log_threads(out, report, few, many);
+    ckbi_text_axis(out, report, few, CKBI_AXIS_SYNC, "Sync policy");
+    ckbi_text_axis(out, report, few, CKBI_AXIS_AHEAD, "Segments prepared ahead");
+    ckbi_text_axis(out, report, few, CKBI_AXIS_PREPARE, "Space of a segment");
+    if (report->has_wal_answer)
+        ckbi_text_verdict(out, report->wal_answer.sentence, report->wal_answer.caution);
+    else
+        ckbi_text_log_latency(out, report, few);
+}
+
 static void ckbi_text_log(const ckb_bench_report *report, ckbi_out *out)
 {
     static const ckbi_heading speed[] = {{"appends/s", 11}, {"MiB/s", 8}, {"p50", 9},     {"p99", 9},
@@ -15852,6 +16292,7 @@ static void ckbi_text_log(const ckb_bench_report *report, ckbi_out *out)
                   "queue wait: the rest. Rolled: the appends that began a segment.\n\n");
     ckbi_text_iostat(report, out);
     ckbi_text_rows(report, out, ckbi_text_notes);
+    ckbi_text_log_answer(report, out);
 }
 
 static void ckbi_text_share(ckbi_out *out, double middle, double low, double high, int width)
@@ -15864,16 +16305,6 @@ static void ckbi_text_share(ckbi_out *out, double middle, double low, double hig
     ckbi_out_percent(out, high);
     ckbi_out_char(out, ')');
     ckbi_cell_end(out, width);
-}
-
-static void ckbi_text_verdict(ckbi_out *out, const char *sentence, const char *caution)
-{
-    ckbi_out_text(out, sentence);
-    ckbi_out_char(out, '\n');
-    if (caution[0] == '\0')
-        return;
-    ckbi_out_text(out, caution);
-    ckbi_out_char(out, '\n');
 }
 
 static void ckbi_text_writers(const ckb_bench_report *report, ckbi_out *out)

@@ -220,21 +220,20 @@ typedef struct place {
 static place bench_place;
 static ckb_host_thread bench_threads[1024 + 1]; /* and one for maintenance */
 
-static int place_estimate(place *p, uint64_t *capacity_bytes);
-
 /* How a target is cut into segments. The default size follows from the free space of a directory; runs are
  * short and may have many writers, each with a segment of its own, so that larger ones would mostly be
  * reserved and never written. Small segments do not fill the whole target: each costs memory, used or not. */
 static void place_shape(place *p, const ckb_bench_need *need, ckb_target_options *options)
 {
-    uint64_t capacity_bytes = 0, most = need->segment_count;
+    uint64_t capacity_bytes, most = need->segment_count;
+    ckb_target_options whole = {.create = true};
+    ckb_target planned;
     options->segment_bytes = need->segment_bytes;
-    if (p->kind == CKB_TARGET_RAM || place_estimate(p, &capacity_bytes) != CKB_OK) {
-        p->error[0] = '\0'; /* opening it has the last word */
-        return;
-    }
+    if (p->kind == CKB_TARGET_RAM || ckb_target_plan(p->text, &whole, &planned) != CKB_OK)
+        return; /* opening it has the last word */
+    capacity_bytes = planned.capacity_bytes + planned.unused_bytes;
     if (options->segment_bytes == 0 && p->kind == CKB_TARGET_DIRECTORY) {
-        uint64_t standard = ckb_default_segment_bytes(capacity_bytes, 4096);
+        uint64_t standard = planned.medium.geometry.segment_bytes;
         options->segment_bytes = standard < SCRATCH_SEGMENT_MAX ? standard : SCRATCH_SEGMENT_MAX;
     }
     if (options->segment_bytes == 0)
@@ -285,59 +284,30 @@ static int place_open(place *p, const ckb_bench_need *need)
     return CKB_OK;
 }
 
-/* The size a target would have, without touching it. */
-static int place_estimate(place *p, uint64_t *capacity_bytes)
-{
-    int file;
-    off_t end;
-    *capacity_bytes = p->size_bytes;
-    if (p->kind == CKB_TARGET_DIRECTORY && ckb_host_free_bytes(p->path, capacity_bytes) == CKB_OK) {
-        *capacity_bytes = *capacity_bytes / 10 * 9;
-        return CKB_OK;
-    }
-    if (p->kind != CKB_TARGET_DIRECTORY && p->size_bytes != 0)
-        return CKB_OK;
-    file = p->kind == CKB_TARGET_DIRECTORY ? -1 : open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
-    if (file >= 0)
-        close(file);
-    if (end < 0) {
-        (void)snprintf(p->error, sizeof p->error, "%.512s: %s", p->path, strerror(errno));
-        return CKB_NOTFOUND;
-    }
-    *capacity_bytes = (uint64_t)end;
-    return CKB_OK;
-}
-
 static int place_describe(void *context, const ckb_bench_need *need, ckb_geometry *geometry,
                           uint64_t *room_bytes)
 {
     place *p = context;
-    ckb_target_options options = {.create = true};
-    uint64_t capacity_bytes;
+    ckb_target_options options = {.create = true, .prepare = (ckb_prepare)need->prepare};
+    ckb_target planned;
     int status;
+    p->error[0] = '\0';
+    if (need->prepare != 0 && p->kind != CKB_TARGET_DIRECTORY) {
+        (void)snprintf(p->error, sizeof p->error,
+                       "--prepare: only a directory has a choice how a segment gets its space");
+        return CKB_INVALID;
+    }
     if (!p->dry_run) {
         status = place_open(p, need);
         *geometry = p->target.medium.geometry;
         *room_bytes = p->target.capacity_bytes;
         return status;
     }
-    if (need->prepare != 0 && p->kind != CKB_TARGET_DIRECTORY) {
-        (void)snprintf(p->error, sizeof p->error, "--prepare: only a directory has that choice");
-        return CKB_INVALID;
-    }
-    status = place_estimate(p, &capacity_bytes);
-    memset(geometry, 0, sizeof *geometry);
-    geometry->write_unit = p->kind == CKB_TARGET_RAM ? 64 : 4096;
-    geometry->read_unit = p->kind == CKB_TARGET_RAM ? 1 : 4096;
-    geometry->buffer_align = geometry->write_unit;
     place_shape(p, need, &options);
-    capacity_bytes = options.size_bytes != 0 ? options.size_bytes : capacity_bytes;
-    geometry->segment_bytes = options.segment_bytes;
-    if (geometry->segment_bytes == 0)
-        geometry->segment_bytes = ckb_default_segment_bytes(capacity_bytes, geometry->write_unit);
-    geometry->segment_count = (uint32_t)(capacity_bytes / geometry->segment_bytes);
-    *room_bytes = capacity_bytes;
+    status = ckb_target_plan(p->text, &options, &planned);
+    (void)snprintf(p->error, sizeof p->error, "%s", planned.error);
+    *geometry = planned.medium.geometry;
+    *room_bytes = planned.capacity_bytes;
     return status;
 }
 
@@ -802,6 +772,7 @@ static void bench_host_set(ckb_bench_host *host, ckb_bench_target *target, const
     p->bench = target;
     target->context = p;
     target->name = p->text;
+    target->error = p->error;
     target->describe = place_describe;
     target->fresh = place_fresh;
     target->remount = place_remount;
@@ -841,7 +812,7 @@ static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, 
     int code, status = ckb_bench_memory(host, call->workload, call->values, &bytes, message, sizeof message);
     void *memory = status == CKB_OK ? malloc(bytes) : NULL;
     if (status != CKB_OK) {
-        complain(call, "%s", p->error[0] != '\0' ? p->error : message);
+        complain(call, "%s", message);
         return open_exit_code(status);
     }
     if (memory == NULL) {
@@ -854,23 +825,24 @@ static int bench_run_prepared(invocation *call, place *p, ckb_bench_host *host, 
     environment_read(&bench_environment, p, report, host);
     if (report->message[0] != '\0') {
         char failure[CKB_ERROR_BYTES] = "";
-        (void)ckb_target_failure(&p->target, failure, sizeof failure);
-        complain(call, "%s%s%s", report->message, failure[0] != '\0' ? ": " : "",
-                 failure[0] != '\0' ? failure : p->error);
+        if (ckb_target_failure(&p->target, failure, sizeof failure) == 0 &&
+            strcmp(report->message, p->error) != 0)
+            (void)snprintf(failure, sizeof failure, "%s", p->error);
+        complain(call, "%s%s%s", report->message, failure[0] != '\0' ? ": " : "", failure);
     }
     code = bench_exit_code(report, outputs_print(call, o, report));
     free(memory);
     return code;
 }
 
-static int bench_dry_run(const invocation *call, const ckb_bench_host *host, place *p)
+static int bench_dry_run(const invocation *call, const ckb_bench_host *host)
 {
     char message[MESSAGE_BYTES] = "";
     ckb_sink sink = stream_sink(stdout);
     int status = ckb_bench_plan(host, call->workload, call->values, &sink, message, sizeof message);
     if (status == CKB_OK)
         return EXIT_GOOD;
-    complain(call, "%s", p->error[0] != '\0' ? p->error : message);
+    complain(call, "%s", message);
     return open_exit_code(status);
 }
 
@@ -900,7 +872,7 @@ static int run_bench(invocation *call)
     }
     bench_host_set(&host, &target, call, p);
     if (p->dry_run)
-        return bench_dry_run(call, &host, p);
+        return bench_dry_run(call, &host);
     code = bench_run_prepared(call, p, &host, &o);
     if (place_finish(p, call) != CKB_OK && code == EXIT_GOOD)
         code = EXIT_IO;
@@ -2028,7 +2000,15 @@ static const ckb_option dump_options[DUMP_OPTION_COUNT] = {
 #define FOLLOW_RETRY_NS UINT64_C(100000000)
 #define FOLLOW_LOAD 9u /* a pause is at least so many times what a look took */
 #define FOLLOW_ATTEMPTS 5u
+#define FOLLOW_SEEN 4096u /* entries printed last that a truncation is looked for in */
 #define HEX_LINE_BYTES 16u
+
+/* An entry as it was when it was printed. Another one under its index lies elsewhere, or has other content. */
+typedef struct seen_entry {
+    uint64_t term, offset;
+    size_t length;
+    uint32_t segment, crc;
+} seen_entry;
 
 typedef struct dump {
     const invocation *call;
@@ -2041,6 +2021,8 @@ typedef struct dump {
     uint64_t next, left;
     uint64_t passed_over; /* places */
     uint8_t volume_id[16];
+    seen_entry seen[FOLLOW_SEEN]; /* of a log that is followed: seen_first to next - 1, by index */
+    uint64_t seen_first;          /* 0: none */
 } dump;
 
 static void dump_hex_line(const uint8_t *data, size_t offset, size_t count)
@@ -2119,12 +2101,95 @@ static int dump_choose(dump *d)
     return code;
 }
 
+/* ---- a log that was truncated while it was followed ---- */
+
+static seen_entry seen_as(const ckb_entry *entry, const uint8_t *data)
+{
+    seen_entry seen = {entry->term, entry->offset, entry->length, entry->segment,
+                       ckb_crc32c(0, data, entry->length)};
+    return seen;
+}
+
+static void dump_remember(dump *d, const ckb_entry *entry)
+{
+    if (d->seen_first == 0 || entry->index != d->next)
+        d->seen_first = entry->index;
+    if (entry->index - d->seen_first >= FOLLOW_SEEN)
+        d->seen_first = entry->index - FOLLOW_SEEN + 1;
+    d->seen[entry->index % FOLLOW_SEEN] = seen_as(entry, d->reader.data);
+}
+
+/* 0 or an exit code. */
+static int dump_compare(dump *d, uint64_t index, bool *same)
+{
+    const seen_entry *before = &d->seen[index % FOLLOW_SEEN];
+    ckb_entry entry;
+    ckb_fault fault;
+    seen_entry now;
+    int status;
+    ckb_log_seek(d->reader.cursor, index);
+    status = log_reader_next(&d->reader, &entry);
+    ckb_log_cursor_fault(d->reader.cursor, &fault);
+    if (status != CKB_OK)
+        return store_fail(&d->s, d->name, status, &fault);
+    now = seen_as(&entry, d->reader.data);
+    *same = now.term == before->term && now.offset == before->offset && now.segment == before->segment &&
+            now.length == before->length && now.crc == before->crc;
+    return EXIT_GOOD;
+}
+
+/* The newest entry that was printed and is still the same; entries before it are, too. */
+static int dump_find_kept(dump *d, const ckb_log_info *info, uint64_t *kept)
+{
+    uint64_t low = d->seen_first > info->first ? d->seen_first : info->first;
+    uint64_t high = d->next - 1 < info->last ? d->next - 1 : info->last;
+    uint64_t middle = high; /* the last one printed first: mostly it is the only one looked at */
+    *kept = high < low ? high : low - 1;
+    while (low <= high) {
+        bool same = false;
+        int code = dump_compare(d, middle, &same);
+        if (code != EXIT_GOOD)
+            return code;
+        if (same) {
+            *kept = middle;
+            low = middle + 1;
+        } else {
+            high = middle - 1;
+        }
+        middle = low + (high - low) / 2;
+    }
+    return EXIT_GOOD;
+}
+
+/* Between two looks a log may have lost its end, and got another one past the place where the last look ended.
+ * Then what was printed last is not there any more, and the new entries are printed under their old indexes. */
+static int dump_notice_truncation(dump *d, const ckb_log_info *info)
+{
+    uint64_t printed = d->next - 1, kept;
+    int code;
+    if (d->seen_first == 0 || d->seen_first > printed || info->first > printed)
+        return EXIT_GOOD;
+    code = dump_find_kept(d, info, &kept);
+    if (code != EXIT_GOOD || kept == printed)
+        return code;
+    complain(d->call, "%s: truncated to %" PRIu64 "%s: entries up to %" PRIu64 " were printed", d->name, kept,
+             kept < d->seen_first && d->seen_first > 1 ? " or less" : "", printed);
+    if (held_back)
+        return EXIT_FAILED;
+    d->next = kept + 1;
+    return EXIT_GOOD;
+}
+
 /* Moves the reader to where the dump begins, or goes on. A log that is followed may have lost either end since;
  * 0 or an exit code. */
 static int dump_position(dump *d)
 {
     ckb_log_info info;
+    int code;
     ckb_log_stat(d->reader.log, &info);
+    code = d->started ? dump_notice_truncation(d, &info) : EXIT_GOOD;
+    if (code != EXIT_GOOD)
+        return code;
     if (d->next == 0)
         d->next = info.first;
     if (d->next < info.first) {
@@ -2172,6 +2237,8 @@ static int dump_entries(dump *d)
         if (fault.status == CKB_CORRUPT)
             dump_pass_over(d, &fault);
         dump_print(d, &entry);
+        if (d->follow)
+            dump_remember(d, &entry);
         d->next = entry.index + 1;
         d->left--;
     }

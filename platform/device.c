@@ -221,6 +221,8 @@ typedef struct opening {
     uint32_t physical_bytes;
 } opening;
 
+#define NO_SIZE "there is no such image; a new one needs a size: file:PATH:SIZE"
+
 static int refuse(ckb_target *target, int status, const char *what)
 {
     ckb_os_shown shown;
@@ -259,8 +261,7 @@ static int device_enter(ckb_target *target, const ckb_target_options *options, o
     int error = stat(target->path, &facts) == 0 ? 0 : errno;
     if (error == ENOENT && options->create && target->kind == CKB_TARGET_IMAGE) {
         if (options->size_bytes == 0) {
-            return refuse(target, CKB_INVALID,
-                          "there is no such image; a new one needs a size: file:PATH:SIZE");
+            return refuse(target, CKB_INVALID, NO_SIZE);
         }
         error = ckb_os_make(AT_FDCWD, target->path, &o->file);
         target->created = error == 0;
@@ -327,6 +328,17 @@ static int device_measure(ckb_target *target, opening *o)
     return CKB_OK;
 }
 
+static int device_holds(ckb_target *target, const opening *o, uint64_t wanted_bytes)
+{
+    char text[128];
+    if (wanted_bytes <= o->size_bytes) {
+        return CKB_OK;
+    }
+    ckb_os_text(text, sizeof text, "has %llu bytes, expected at least %llu", (unsigned long long)o->size_bytes,
+                (unsigned long long)wanted_bytes);
+    return refuse(target, CKB_INVALID, text);
+}
+
 /* The unit a new volume is written in. A drive that says 512 and has 4096 inside reads, changes and writes
  * back the larger sector for each smaller write: slow, and on a cheap one a power cut takes the neighbours
  * along. Larger physical sectors are flash pages, which drives hide well; padding to them costs more. */
@@ -334,6 +346,38 @@ static uint32_t device_unit(const ckb_target *target, const opening *o)
 {
     uint32_t unit = target->sector_bytes;
     return o->physical_bytes >= 4096 && unit < 4096 ? 4096 : unit;
+}
+
+int ckb_os_device_room(ckb_target *target, uint64_t size_bytes, uint64_t *capacity_bytes, uint32_t *write_unit)
+{
+    opening o = {.file = -1};
+    struct stat facts;
+    int error = stat(target->path, &facts) == 0 ? 0 : errno;
+    *capacity_bytes = size_bytes;
+    *write_unit = IMAGE_UNIT;
+    if (error == ENOENT && target->kind == CKB_TARGET_IMAGE) {
+        return size_bytes != 0 ? CKB_OK : refuse(target, CKB_INVALID, NO_SIZE);
+    }
+    if (error != 0) {
+        return refuse_error(target, error);
+    }
+    int status = kind_check(target, facts.st_mode);
+    if (status == CKB_OK) {
+        error = ckb_os_open(AT_FDCWD, target->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &o.file);
+        status = error == 0 ? CKB_OK : refuse_error(target, error);
+    }
+    if (status == CKB_OK) {
+        o.block = S_ISBLK(facts.st_mode);
+        o.size_bytes = (uint64_t)facts.st_size;
+        status = device_measure(target, &o);
+        close(o.file);
+    }
+    if (status == CKB_OK) {
+        *capacity_bytes = size_bytes != 0 ? size_bytes : o.size_bytes;
+        *write_unit = o.block ? device_unit(target, &o) : IMAGE_UNIT;
+        status = o.block ? device_holds(target, &o, size_bytes) : CKB_OK;
+    }
+    return status;
 }
 
 /* ---- probing ---- */
@@ -425,11 +469,8 @@ static int new_prepare(ckb_target *target, const ckb_target_options *options, op
     if (!options->destroy && !target->existing) {
         status = ckb_os_foreign(target, o->file, o->size_bytes, o->block ? o->device : 0);
     }
-    if (status == CKB_OK && o->block && wanted > o->size_bytes) {
-        char text[128];
-        ckb_os_text(text, sizeof text, "has %llu bytes, expected at least %llu",
-                    (unsigned long long)o->size_bytes, (unsigned long long)wanted);
-        status = refuse(target, CKB_INVALID, text);
+    if (status == CKB_OK && o->block) {
+        status = device_holds(target, o, wanted);
     }
     if (status == CKB_OK) { /* before anything is made: the geometry may be impossible */
         status = ckb_os_geometry(target, options->segment_bytes, wanted != 0 ? wanted : o->size_bytes,

@@ -672,6 +672,33 @@ static int existing_prepare(ckb_target *target, const ckb_target_options *option
     return CKB_OK;
 }
 
+static int free_space(ckb_target *target, uint64_t *free_bytes)
+{
+    ckb_os_shown shown;
+    int status = ckb_host_free_bytes(target->path, free_bytes);
+    if (status != CKB_OK) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: the free space cannot be found out%s",
+                    ckb_os_show(target->path, &shown), status == CKB_NOTFOUND ? ": it is not there" : "");
+    }
+    return status;
+}
+
+/* Somebody else may want the last tenth. */
+static uint64_t directory_size(uint64_t size_bytes, uint64_t free_bytes)
+{
+    return size_bytes != 0 ? size_bytes : free_bytes / 10 * 9;
+}
+
+int ckb_os_directory_room(ckb_target *target, uint64_t size_bytes, uint64_t *capacity_bytes,
+                          uint32_t *write_unit)
+{
+    uint64_t free_bytes = 0;
+    int status = free_space(target, &free_bytes);
+    *capacity_bytes = directory_size(size_bytes, free_bytes);
+    *write_unit = WRITE_UNIT;
+    return status;
+}
+
 /* Geometry of a directory that gets a new volume, and the end of what does not fit it. */
 static int new_prepare(ckb_target *target, const ckb_target_options *options, int directory_file)
 {
@@ -679,13 +706,11 @@ static int new_prepare(ckb_target *target, const ckb_target_options *options, in
     ckb_os_shown shown;
     uint64_t free_bytes = 0;
     const char *name = ckb_os_show(target->path, &shown);
-    int status = ckb_host_free_bytes(target->path, &free_bytes);
-    if (status != CKB_OK) {
-        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: the free space cannot be found out", name);
-        return status;
+    int status = free_space(target, &free_bytes);
+    if (status == CKB_OK) {
+        status = ckb_os_geometry(target, options->segment_bytes,
+                                 directory_size(options->size_bytes, free_bytes), WRITE_UNIT);
     }
-    uint64_t size = options->size_bytes != 0 ? options->size_bytes : free_bytes / 10 * 9;
-    status = ckb_os_geometry(target, options->segment_bytes, size, WRITE_UNIT);
     if (status != CKB_OK) {
         return status;
     }

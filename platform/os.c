@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -340,10 +341,16 @@ int ckb_os_lock(int file, bool shared)
 
 #define TMPFS 0x01021994u
 #define RAMFS 0x858458F6u
+#define RAMDISK_MAJOR 1u /* /dev/ram0 and its like, by devices.txt of the kernel */
 
 const char *ckb_os_sync_kind(int file)
 {
     struct statfs facts;
+    struct stat node;
+    /* The file system of a device is that of its name, which mostly lies in memory. */
+    if (fstat(file, &node) == 0 && S_ISBLK(node.st_mode)) {
+        return major(node.st_rdev) == RAMDISK_MAJOR ? "none (ramdisk)" : "fdatasync";
+    }
     if (fstatfs(file, &facts) == 0 && ((uint32_t)facts.f_type == TMPFS || (uint32_t)facts.f_type == RAMFS)) {
         return "none (tmpfs)";
     }

@@ -73,7 +73,7 @@ int ckb_os_write_zeros(int file, uint64_t bytes);
  * holds it. */
 int ckb_os_lock(int file, bool shared);
 
-/* "fdatasync", or "none (tmpfs)" where the file system itself is gone after a power cut. */
+/* "fdatasync", or "none (tmpfs)", "none (ramdisk)" where file system or device are gone after a power cut. */
 const char *ckb_os_sync_kind(int file);
 
 /* This process's limit for the size of a file (RLIMIT_FSIZE), UINT64_MAX when there is none. */
@@ -99,6 +99,12 @@ typedef struct ckb_os_state {
 int ckb_os_directory_open(ckb_target *target, const ckb_target_options *options);
 int ckb_os_device_open(ckb_target *target, const ckb_target_options *options);
 int ckb_os_ram_open(ckb_target *target, const ckb_target_options *options);
+
+/* The bytes that a new volume finds there, and its write unit. The size is `size_bytes` where that is not 0;
+ * only an image that is not there yet needs it. Kind and path are set; the errors fill target->error. */
+int ckb_os_directory_room(ckb_target *target, uint64_t size_bytes, uint64_t *capacity_bytes,
+                          uint32_t *write_unit);
+int ckb_os_device_room(ckb_target *target, uint64_t size_bytes, uint64_t *capacity_bytes, uint32_t *write_unit);
 
 /* Sets geometry and capacity from a segment size and the bytes there are. CKB_INVALID with a text. */
 int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacity_bytes, uint32_t write_unit);

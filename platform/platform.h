@@ -100,6 +100,11 @@ typedef struct ckb_target {
  * CKB_VERSION: made by another format version. CKB_IO: the system reported an error. */
 int ckb_target_open(const char *text, const ckb_target_options *options, ckb_target *target);
 
+/* What ckb_target_open with `create` would make, found out without touching anything: kind, path, capacity and
+ * geometry are set. Whether something is there that must not be overwritten is not looked at. There is
+ * nothing to close. Status and error as above; CKB_NOTFOUND also for a directory that is not there. */
+int ckb_target_plan(const char *text, const ckb_target_options *options, ckb_target *target);
+
 /* Closes. The volume must be unmounted. CKB_IO: the system reported an error for something written; what
  * was synced before is not affected. Closing twice, or after a failed open, is CKB_OK. */
 int ckb_target_close(ckb_target *target);

@@ -362,23 +362,54 @@ static int options_check(ckb_target *target, const ckb_target_options *options)
     return CKB_OK;
 }
 
-int ckb_target_open(const char *text, const ckb_target_options *options, ckb_target *target)
+/* Parses the target and joins a SIZE in it with the one that the options may have. */
+static int target_start(const char *text, const ckb_target_options *options, ckb_target *target,
+                        ckb_target_options *wanted)
 {
-    ckb_target_options wanted = {0};
     uint64_t size = 0;
     memset(target, 0, sizeof *target);
+    memset(wanted, 0, sizeof *wanted);
     if (options != NULL) {
-        wanted = *options;
+        *wanted = *options;
     }
     int status = ckb_target_parse(text, &target->kind, target->path, &size, target->error);
     if (status == CKB_OK) {
-        status = options_check(target, &wanted);
+        status = options_check(target, wanted);
     }
+    if (size != 0 && (wanted->size_bytes == 0 || size < wanted->size_bytes)) {
+        wanted->size_bytes = size;
+    }
+    return status;
+}
+
+int ckb_target_plan(const char *text, const ckb_target_options *options, ckb_target *target)
+{
+    ckb_target_options wanted;
+    uint64_t capacity_bytes = 0;
+    uint32_t write_unit = RAM_WRITE_UNIT;
+    int status = target_start(text, options, target, &wanted);
     if (status != CKB_OK) {
         return status;
     }
-    if (size != 0 && (wanted.size_bytes == 0 || size < wanted.size_bytes)) {
-        wanted.size_bytes = size;
+    if (target->kind == CKB_TARGET_RAM) {
+        capacity_bytes = wanted.size_bytes;
+    } else if (target->kind == CKB_TARGET_DIRECTORY) {
+        status = ckb_os_directory_room(target, wanted.size_bytes, &capacity_bytes, &write_unit);
+    } else {
+        status = ckb_os_device_room(target, wanted.size_bytes, &capacity_bytes, &write_unit);
+    }
+    target->medium.geometry.read_unit = 1;
+    target->medium.geometry.buffer_align = 1;
+    return status == CKB_OK ? ckb_os_geometry(target, wanted.segment_bytes, capacity_bytes, write_unit)
+                            : status;
+}
+
+int ckb_target_open(const char *text, const ckb_target_options *options, ckb_target *target)
+{
+    ckb_target_options wanted;
+    int status = target_start(text, options, target, &wanted);
+    if (status != CKB_OK) {
+        return status;
     }
     target->read_only = wanted.read_only;
     switch (target->kind) {
