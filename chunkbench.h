@@ -5698,14 +5698,14 @@ static CKBI_UNUSED int ckbi_each_writer(ckb_volume *v, int (*action)(ckb_writer 
     return status;
 }
 
-/* Is all that could have superseded a record of a segment that died at this clock durable? The
- * volume's lock is held. */
+/* Is all that could have superseded a record of a segment that died at this clock durable? Entries of logs
+ * supersede nothing. The volume's lock is held. */
 static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at)
 {
     bool past = true;
     for (uint32_t i = 0; i < v->writer_places && past; i++) {
         ckb_writer *w = v->writers[i];
-        if (!w)
+        if (!w || (CKBI_HAS_LOG && w->log))
             continue;
         CKB_MUTEX_LOCK(&w->lock);
         past = w->appended == w->durable_ticket || (int32_t)(w->clean_clock - died_at) >= 0;
