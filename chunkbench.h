@@ -7463,8 +7463,9 @@ static CKBI_UNUSED int ckbi_log_plan_cut(ckb_log *log, uint64_t last_kept, ckbi_
     ckbi_fill(cut, 0, sizeof(*cut));
     if (last_kept < log->slot->first)
         return CKB_OK; /* all goes; what is below the first may not be there any more */
-    while (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first <= last_kept)
-        cut->keep++;
+    cut->keep = log->count;
+    while (cut->keep > 0 && v->segments[ckbi_log_segment(log, cut->keep - 1)].first > last_kept)
+        cut->keep--;
     if (cut->keep == 0 ||
         (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first == last_kept + 1))
         return CKB_OK;
