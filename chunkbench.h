@@ -2319,7 +2319,7 @@ struct ckb_volume {
     CKB_MUTEX long_lock; /* journal and everything that prepares or frees segments; held during I/O */
     CKB_MUTEX tidy_lock; /* compaction; taken before all others */
 
-    uint32_t pool_count, free_count, free_cursor, parked_count;
+    uint32_t pool_count, free_count, free_cursor, dead_cursor, parked_count;
     uint32_t next_serial;
     uint32_t mount_serial;    /* next_serial at mount: what was created since lost nothing */
     uint32_t supersede_clock; /* counts segments that died */
@@ -3805,7 +3805,9 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v)
     CKB_MUTEX_LOCK(&v->lock);
     if (CKBI_HAS_LOG)
         ckbi_logs_trim(v);
-    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && count < CKBI_FACTS_MAX; i++) {
+    for (uint32_t n = 0; n < v->header.segment_count && count < CKBI_FACTS_MAX; n++) {
+        uint32_t i = v->dead_cursor;
+        v->dead_cursor = i + 1 < v->header.segment_count ? i + 1 : 0;
         const ckbi_segment *s = &v->segments[i];
         if (!ckbi_segment_is_settled(s) || CKBI_LOAD(&s->live) != 0 || i == v->victim)
             continue;
@@ -5361,8 +5363,9 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     v->supersede_clock = 1;
     v->victim = CKB_NO_SEGMENT;
     uint32_t first = ckbi_first_segment(v);
-    /* Wear spreads over mounts too. */
-    v->free_cursor = first + (uint32_t)(v->next_epoch % (v->header.segment_count - first));
+    /* Wear spreads over mounts too, whatever number of epochs each takes (Fibonacci hashing, Knuth 6.4). */
+    uint64_t spread = v->next_epoch * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+    v->free_cursor = v->dead_cursor = first + (uint32_t)(spread * (v->header.segment_count - first) >> 32);
     v->free_count = 0;
     for (uint32_t i = 0; i < v->header.segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
@@ -6323,14 +6326,14 @@ static CKBI_UNUSED int ckbi_each_writer(ckb_volume *v, int (*action)(ckb_writer 
     return status;
 }
 
-/* Is all that could have superseded a record of a segment that died at this clock durable? The
- * volume's lock is held. */
+/* Is all that could have superseded a record of a segment that died at this clock durable? Entries of logs
+ * supersede nothing. The volume's lock is held. */
 static bool ckbi_writers_are_past(ckb_volume *v, uint32_t died_at)
 {
     bool past = true;
     for (uint32_t i = 0; i < v->writer_places && past; i++) {
         ckb_writer *w = v->writers[i];
-        if (!w)
+        if (!w || ckbi_writer_is_log(w))
             continue;
         CKB_MUTEX_LOCK(&w->lock);
         past = w->appended == w->durable_ticket || (int32_t)(w->clean_clock - died_at) >= 0;
@@ -8604,8 +8607,9 @@ static CKBI_UNUSED int ckbi_log_plan_cut(ckb_log *log, uint64_t last_kept, ckbi_
     ckbi_fill(cut, 0, sizeof(*cut));
     if (last_kept < log->slot->first)
         return CKB_OK; /* all goes; what is below the first may not be there any more */
-    while (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first <= last_kept)
-        cut->keep++;
+    cut->keep = log->count;
+    while (cut->keep > 0 && v->segments[ckbi_log_segment(log, cut->keep - 1)].first > last_kept)
+        cut->keep--;
     if (cut->keep == 0 ||
         (cut->keep < log->count && v->segments[ckbi_log_segment(log, cut->keep)].first == last_kept + 1))
         return CKB_OK;
