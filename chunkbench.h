@@ -4920,16 +4920,6 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_item(ckbi_mounting *m, const uint8_
     return ckbi_extent_valid(&v->medium.geometry, CKBI_EXTENT_FULL, s->end, s->summary) ? CKB_OK : CKB_CORRUPT;
 }
 
-#define CKBI_PREFETCH_BYTES (8 * CKBI_CHECKPOINT_ENTRY_BYTES)
-
-/* Begins to fetch where an entry will go. */
-static CKBI_UNUSED void ckbi_mount_prefetch(const ckbi_index *index, const uint8_t *e)
-{
-    uint32_t chunk = ckbi_get32(e + 4);
-    uint64_t hash = ckbi_index_hash(index, ckbi_get32(e), ckbi_get64(e + 8), chunk);
-    CKBI_PREFETCH(ckbi_index_slot(index, ckbi_index_partition(index, hash), hash, chunk, 0));
-}
-
 /* Takes in one record, which verifies. */
 static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk *walk)
 {
@@ -4944,11 +4934,8 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk 
         if (step == 0)
             return CKB_CORRUPT;
         status = ckbi_source_get(&walk->source, r->payload + done, step, &e);
-        for (uint32_t at = 0; at < step && status == CKB_OK; at += item) {
-            if (!row && step - at > CKBI_PREFETCH_BYTES)
-                ckbi_mount_prefetch(&m->volume->index, e + at + CKBI_PREFETCH_BYTES);
+        for (uint32_t at = 0; at < step && status == CKB_OK; at += item)
             status = ckbi_mount_checkpoint_item(m, e + at, row);
-        }
         done += step;
     }
     return status;
