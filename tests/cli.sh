@@ -255,8 +255,8 @@ check "no checkpoint of five chunks" grep -qx 'checkpoint_entries: 0' out
 head -c 2000000 data >pieces
 run 0 put file:many 1/2 -s 1000 pieces
 run 0 info file:many
-check "a checkpoint when it is worth it" grep -qx 'checkpoint_entries: 2005' out
-check "the mount took it" grep -qx 'mount_checkpoint_entries: 2005' out
+check "a checkpoint when it is worth it" grep -qx 'checkpoint_entries: 2007' out
+check "the mount took it" grep -qx 'mount_checkpoint_entries: 2007' out
 run 0 rm store 3/9
 run 1 get store 3/9
 check "deleted is said" grep -q deleted err
