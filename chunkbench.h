@@ -4005,6 +4005,17 @@ static CKBI_UNUSED int ckbi_mount_facts(ckbi_mounting *m, ckbi_walk *walk)
     return status;
 }
 
+/* Counts the torn tail that a walk cut off, if it did. */
+static CKBI_UNUSED void ckbi_mount_tail(ckb_volume *v, uint32_t segment)
+{
+    const ckbi_walk *walk = &v->walk;
+    if (walk->dropped == 0)
+        return;
+    v->dropped_bytes += walk->dropped;
+    v->dropped_tails++;
+    ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
+}
+
 /* Replays one journal segment, the place in v->journal. CKB_CORRUPT: damage below what was durable. */
 static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *next)
 {
@@ -4026,12 +4037,9 @@ static CKBI_UNUSED int ckbi_mount_journal_segment(ckbi_mounting *m, uint64_t *ne
         return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
     v->journal.seed = walk->seed;
     v->journal.end = walk->stop;
-    if (walk->dropped > 0) {
-        v->dropped_bytes += walk->dropped;
-        v->dropped_tails++;
+    if (walk->dropped > 0)
         v->clean = false;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
-    }
+    ckbi_mount_tail(v, segment);
     return CKB_OK;
 }
 
@@ -4390,11 +4398,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         s->end = (uint32_t)((walk->stop + walk->dropped) / CKBI_UNIT);
         return CKB_OK;
     }
-    if (walk->dropped > 0) {
-        v->dropped_bytes += walk->dropped;
-        v->dropped_tails++;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, walk->dropped);
-    }
+    ckbi_mount_tail(v, segment);
     if (s->extent != CKBI_EXTENT_FULL && s->extent != CKBI_EXTENT_PARKED) {
         s->end = (uint32_t)(ckbi_min(walk->stop, ckbi_data_limit(&v->medium.geometry)) / CKBI_UNIT);
         s->summary = 0; /* its summaries, if any, do not cover all of it */
@@ -4540,11 +4544,8 @@ static CKBI_UNUSED int ckbi_mount_log_end(ckbi_mounting *m, uint32_t segment, ck
         return ckbi_mount_entries(m, segment, scan);
     }
     scan->lost = v->segments[segment].summary < told || (v->walk.whole && scan->expected == 0);
-    if (status == CKB_OK && v->walk.dropped > 0) {
-        v->dropped_bytes += v->walk.dropped;
-        v->dropped_tails++;
-        ckbi_fault_set(&v->last_fault, CKB_OK, CKB_TOPIC_TAIL, segment, v->walk.stop, 0, v->walk.dropped);
-    }
+    if (status == CKB_OK)
+        ckbi_mount_tail(v, segment);
     return status;
 }
 
