@@ -2293,6 +2293,9 @@ typedef struct ckbi_mounting {
     uint64_t switched_to;
     uint32_t next_serial; /* behind the highest that records name */
     uint32_t records;     /* of chunks, in the segment that is read */
+    uint32_t count;       /* segments of the checkpoint, in v->pool */
+    uint32_t segment;     /* of the checkpoint, looked at */
+    uint32_t offset;      /* in it */
 } ckbi_mounting;
 
 /* What is used most stands first: small machines reach it with short instructions. */
@@ -2341,10 +2344,10 @@ struct ckb_volume {
     bool sweep_pays;      /* and some of their segments were freed since */
     uint64_t moved_bytes; /* by compaction since mount */
 
-    ckbi_checkpoint checkpoint; /* in force */
-    ckbi_checkpoint draft;      /* the next one, as far as it is written; of whoever has draft_busy */
-    uint64_t draft_slot;        /* of the index, the next one to write */
-    uint32_t draft_row;         /* of the segments, likewise */
+    ckbi_checkpoint checkpoint;           /* in force */
+    ckbi_checkpoint draft;                /* the next one, as far as it is written; of whoever has draft_busy */
+    uint32_t draft_partition, draft_slot; /* of the index, the next one to write */
+    uint32_t draft_row;                   /* of the segments, likewise */
     bool drafting, draft_busy;
     uint32_t fresh_records; /* appended to segments that are full, since a checkpoint was last begun */
 
@@ -3050,17 +3053,6 @@ static CKBI_UNUSED void ckbi_index_prefetch(const ckbi_index *index, uint64_t ha
     if (chunk % CKBI_SLOTS == 0)
         for (uint32_t i = 0; i < CKBI_SLOTS; i += 2)
             CKBI_PREFETCH(&bucket[i]);
-}
-
-/* A slot as an entry of a summary or checkpoint has it. */
-static CKBI_UNUSED void ckbi_entry_put(uint8_t *e, const ckbi_slot *slot)
-{
-    ckbi_put32(e, slot->serial);
-    ckbi_put32(e + 4, slot->chunk);
-    ckbi_put64(e + 8, slot->block);
-    ckbi_put32(e + 16, slot->version);
-    ckbi_put32(e + 20, slot->offset);
-    ckbi_put32(e + 24, slot->version & CKBI_TOMBSTONE ? 0 : slot->length);
 }
 
 /* A free slot for a chunk that is not there, filled with its id; null when there is none. Locked. */
@@ -5222,16 +5214,6 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_item(ckbi_mounting *m, const uint8_
     return ckbi_extent_valid(&v->medium.geometry, CKBI_EXTENT_FULL, s->end, s->summary) ? CKB_OK : CKB_CORRUPT;
 }
 
-#define CKBI_PREFETCH_BYTES (8 * CKBI_CHECKPOINT_ENTRY_BYTES)
-
-/* Begins to fetch where an entry will go. */
-static CKBI_UNUSED void ckbi_mount_prefetch(const ckbi_index *index, const uint8_t *e)
-{
-    uint32_t chunk = ckbi_get32(e + 4);
-    uint64_t hash = ckbi_index_hash(index, ckbi_get32(e), ckbi_get64(e + 8), chunk);
-    CKBI_PREFETCH(ckbi_index_slot(index, ckbi_index_partition(index, hash), hash, chunk, 0));
-}
-
 /* Takes in one record, which verifies. */
 static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk *walk)
 {
@@ -5246,11 +5228,8 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_record(ckbi_mounting *m, ckbi_walk 
         if (step == 0)
             return CKB_CORRUPT;
         status = ckbi_source_get(&walk->source, r->payload + done / CKBI_UNIT, step, &e);
-        for (uint32_t at = 0; at < step && status == CKB_OK; at += item) {
-            if (!row && step - at > CKBI_PREFETCH_BYTES)
-                ckbi_mount_prefetch(&m->volume->index, e + at + CKBI_PREFETCH_BYTES);
+        for (uint32_t at = 0; at < step && status == CKB_OK; at += item)
             status = ckbi_mount_checkpoint_item(m, e + at, row);
-        }
         done += step;
     }
     return status;
@@ -5276,8 +5255,8 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_segment(ckbi_mounting *m, uint32_t 
 }
 
 /* Finds the segments of the checkpoint in v->pool, newest first. CKB_CORRUPT: one of them is not there;
- * `*segment` is its number. What is named is the checkpoint's whatever it holds. */
-static CKBI_UNUSED int ckbi_mount_checkpoint_chain(ckbi_mounting *m, uint32_t *count, uint32_t *segment)
+ * m->segment is its number. What is named is the checkpoint's whatever it holds. */
+static CKBI_UNUSED int ckbi_mount_checkpoint_chain(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     ckbi_start *start = &v->start;
@@ -5285,36 +5264,36 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_chain(ckbi_mounting *m, uint32_t *c
     start->segment = v->checkpoint.at.segment;
     start->epoch = v->checkpoint.at.epoch;
     start->end = v->checkpoint.at.end;
-    while (start->segment != CKB_NO_SEGMENT) {
-        *segment = start->segment;
-        if (*segment >= v->header.segment_count)
+    m->offset = ckbi_data_start(&v->medium.geometry);
+    while (status == CKB_OK && start->segment != CKB_NO_SEGMENT) {
+        m->segment = start->segment;
+        ckbi_segment *s = &v->segments[ckbi_min(m->segment, v->header.segment_count - 1)];
+        if (m->segment >= v->header.segment_count || s->epoch != start->epoch || s->state != CKBI_SEGMENT_FULL)
             return CKB_CORRUPT;
-        ckbi_segment *s = &v->segments[*segment];
-        if (s->epoch != start->epoch || s->state != CKBI_SEGMENT_FULL)
-            return CKB_CORRUPT;
-        v->pool[(*count)++] = *segment;
+        v->pool[m->count++] = m->segment;
         s->state = CKBI_SEGMENT_CHECKPOINT;
         s->end = start->end;
-        if (!ckbi_extent_valid(&v->medium.geometry, 0, s->end, 0) ||
-            !ckbi_mount_start(m, *segment, CKBI_STREAM_CHECKPOINT, &status))
-            return status == CKB_OK ? CKB_CORRUPT : status;
+        bool there = ckbi_extent_valid(&v->medium.geometry, 0, s->end, 0) &&
+                     ckbi_mount_start(m, m->segment, CKBI_STREAM_CHECKPOINT, &status);
+        if (status == CKB_OK && !there)
+            status = CKB_CORRUPT;
         s->previous = start->segment;
     }
-    return CKB_OK;
+    return status;
 }
 
 /* There is no checkpoint in force; what it was kept in is free. */
-static CKBI_UNUSED int ckbi_mount_checkpoint_forget(ckb_volume *v, uint32_t count)
+static CKBI_UNUSED int ckbi_mount_checkpoint_forget(ckbi_mounting *m)
 {
+    ckb_volume *v = m->volume;
     v->checkpoint.at.epoch = 0;
-    while (count > 0)
-        v->segments[v->pool[--count]].state = CKBI_SEGMENT_FREE;
+    while (m->count > 0)
+        v->segments[v->pool[--m->count]].state = CKBI_SEGMENT_FREE;
     return CKB_OK;
 }
 
-/* A checkpoint that does not verify, at the place given: all that was taken from it is forgotten. */
-static CKBI_UNUSED int ckbi_mount_checkpoint_undo(ckbi_mounting *m, uint32_t count, uint32_t segment,
-                                                  uint32_t offset)
+/* A checkpoint that does not verify: all that was taken from it is forgotten. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_checkpoint_undo(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     ckbi_index_clear(&v->index);
@@ -5323,34 +5302,37 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_undo(ckbi_mounting *m, uint32_t cou
     int status = ckbi_mount_find_journal(m);
     if (status != CKB_OK)
         return status;
-    ckbi_damage(v, CKB_TOPIC_CHECKPOINT, segment, offset, 0, 0);
-    return ckbi_mount_checkpoint_forget(v, count);
+    ckbi_damage(v, CKB_TOPIC_CHECKPOINT, m->segment, m->offset, 0, 0);
+    return ckbi_mount_checkpoint_forget(m);
 }
 
 /* Takes in the checkpoint. Where the journal lost its tail nobody knows whether what the checkpoint covers is
- * still there: then all segments are read. */
-static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_checkpoint(ckbi_mounting *m)
+ * still there: then all segments are read. CKB_CORRUPT: it does not verify, at m->segment and m->offset. */
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_checkpoint_load(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
-    uint32_t count = 0, segment = 0;
+    m->count = 0;
     if (v->checkpoint.at.epoch == 0)
         return CKB_OK;
-    int status = ckbi_mount_checkpoint_chain(m, &count, &segment);
+    int status = ckbi_mount_checkpoint_chain(m);
     if ((status == CKB_OK || status == CKB_CORRUPT) && (v->config.ignore_checkpoint || v->dropped_tails > 0))
-        return ckbi_mount_checkpoint_forget(v, count);
-    uint32_t offset = ckbi_data_start(&v->medium.geometry);
-    for (uint32_t i = count; i-- > 0 && status == CKB_OK;) {
-        segment = v->pool[i];
-        status = ckbi_mount_checkpoint_segment(m, segment);
-        offset = status == CKB_CORRUPT ? v->walk.record.offset : v->walk.at;
+        return ckbi_mount_checkpoint_forget(m);
+    for (uint32_t i = m->count; i-- > 0 && status == CKB_OK;) {
+        m->segment = v->pool[i];
+        status = ckbi_mount_checkpoint_segment(m, m->segment);
+        m->offset = status == CKB_CORRUPT ? v->walk.record.offset : v->walk.at;
     }
     if (status == CKB_OK && v->mount_entries != v->checkpoint.entries)
         status = CKB_CORRUPT;
-    if (status == CKB_CORRUPT)
-        return ckbi_mount_checkpoint_undo(m, count, segment, offset);
-    return status == CKB_OK || status == CKB_NOSPACE
-               ? status
-               : ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, segment, offset, 0, 0);
+    if (status == CKB_OK || status == CKB_CORRUPT || status == CKB_NOSPACE)
+        return status;
+    return ckbi_mount_error(m, status, CKB_TOPIC_MEDIUM, m->segment, m->offset, 0, 0);
+}
+
+static CKBI_UNUSED int ckbi_mount_checkpoint(ckbi_mounting *m)
+{
+    int status = ckbi_mount_checkpoint_load(m);
+    return status == CKB_CORRUPT ? ckbi_mount_checkpoint_undo(m) : status;
 }
 
 static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
@@ -6921,8 +6903,12 @@ static CKBI_UNUSED void ckbi_summary_add(ckb_writer *w, const ckbi_append *a, ui
 {
     CKB_ASSERT(w->summary_count < w->summary_max);
     uint8_t *e = w->summary + (size_t)w->summary_count++ * CKBI_SUMMARY_ENTRY_BYTES;
-    const ckbi_slot slot = {a->id->block, a->serial, a->id->chunk, 0, offset, a->length, a->version};
-    ckbi_entry_put(e, &slot);
+    ckbi_put32(e, a->serial);
+    ckbi_put32(e + 4, a->id->chunk);
+    ckbi_put64(e + 8, a->id->block);
+    ckbi_put32(e + 16, a->version);
+    ckbi_put32(e + 20, offset);
+    ckbi_put32(e + 24, a->length);
 }
 
 /* The record is in the segment: what it superseded stops to count. */
@@ -9351,24 +9337,25 @@ static CKBI_UNUSED bool ckbi_segment_can_be_covered(const ckbi_segment *s)
            CKBI_LOAD(&s->live) != 0;
 }
 
-/* Begins a checkpoint where it would spare something, and there is plenty of room. */
+/* Begins a checkpoint where it would spare something, and takes no more than about an eighth of what is free. */
 static CKBI_UNUSED void ckbi_draft_begin(ckb_volume *v)
 {
     const ckb_geometry *g = &v->medium.geometry;
     uint64_t bytes = ckbi_index_used(&v->index) * CKBI_CHECKPOINT_ENTRY_BYTES +
                      (uint64_t)v->header.segment_count * CKBI_CHECKPOINT_ROW_BYTES;
-    uint64_t segments = bytes / (ckbi_bytes(ckbi_data_limit(g) - ckbi_data_start(g)) * 7 / 8) + 1;
     bool useful = false;
     ckbi_fill(&v->draft, 0, sizeof(v->draft));
     v->draft_row = ckbi_first_segment(v);
-    v->draft_slot = 0;
+    v->draft_partition = v->draft_slot = 0;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && !useful; i++) {
         const ckbi_segment *s = &v->segments[i];
         useful = s->cover == 0 && ckbi_segment_can_be_covered(s);
     }
+    uint64_t spare = v->pool_count + v->free_count;
     v->fresh_records = 0;
-    v->drafting = useful && segments * 8 <= v->pool_count + v->free_count;
+    v->drafting =
+        useful && spare >= 8 && bytes * 10 <= spare * ckbi_bytes(ckbi_data_limit(g) - ckbi_data_start(g));
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
@@ -9462,25 +9449,36 @@ static CKBI_UNUSED uint32_t ckbi_draft_rows(ckb_volume *v, uint8_t *to, uint32_t
     return bytes;
 }
 
+/* A slot as an entry has it: as in a summary, then the segment. */
+static CKBI_UNUSED void ckbi_entry_put(uint8_t *e, const ckbi_slot *slot)
+{
+    ckbi_put32(e, slot->serial);
+    ckbi_put32(e + 4, slot->chunk);
+    ckbi_put64(e + 8, slot->block);
+    ckbi_put32(e + 16, slot->version);
+    ckbi_put32(e + 20, slot->offset);
+    ckbi_put32(e + 24, slot->version & CKBI_TOMBSTONE ? 0 : slot->length);
+    ckbi_put32(e + CKBI_SUMMARY_ENTRY_BYTES, slot->segment);
+}
+
 /* Entries for the next slots of the index that are in use; a lock is held for a few hundred at a time. */
 static CKBI_UNUSED uint32_t ckbi_draft_entries(ckb_volume *v, uint8_t *to, uint32_t room)
 {
     uint32_t slots = v->index.buckets * CKBI_SLOTS, bytes = 0;
-    uint64_t all = (uint64_t)slots * v->index.partition_count;
-    while (v->draft_slot < all && bytes + CKBI_CHECKPOINT_ENTRY_BYTES <= room) {
-        ckbi_partition *p = &v->index.partitions[v->draft_slot / slots];
-        uint32_t first = (uint32_t)(v->draft_slot % slots), slot = first;
+    while (v->draft_partition < v->index.partition_count && bytes + CKBI_CHECKPOINT_ENTRY_BYTES <= room) {
+        ckbi_partition *p = &v->index.partitions[v->draft_partition];
+        uint32_t slot = v->draft_slot, stop = (uint32_t)ckbi_min(slot + UINT64_C(512), slots);
         CKB_MUTEX_LOCK(&p->lock);
-        for (; slot < slots && slot - first < 512 && bytes + CKBI_CHECKPOINT_ENTRY_BYTES <= room; slot++) {
+        for (; slot < stop && bytes + CKBI_CHECKPOINT_ENTRY_BYTES <= room; slot++) {
             if (p->slots[slot].version == 0 || p->slots[slot].offset == 0)
                 continue;
             ckbi_entry_put(to + bytes, &p->slots[slot]);
-            ckbi_put32(to + bytes + CKBI_SUMMARY_ENTRY_BYTES, p->slots[slot].segment);
             bytes += CKBI_CHECKPOINT_ENTRY_BYTES;
             v->draft.entries++;
         }
         CKB_MUTEX_UNLOCK(&p->lock);
-        v->draft_slot += slot - first;
+        v->draft_slot = slot < slots ? slot : 0;
+        v->draft_partition += slot == slots;
     }
     return bytes;
 }

@@ -285,6 +285,15 @@ check "ls of all" equal "$(tail -n 1 out | cut -f1,2,4 | tr '\t' ' ')" "3 OPEN 1
 run 0 info --json store
 check "info is JSON" json out
 check "containers" equal "$(value out 'd["containers"]')" 1
+run 0 format --segment 128K file:many:64M
+run 0 put file:many 1/1 -s 1000 piece
+run 0 info file:many
+check "no checkpoint of five chunks" grep -qx 'checkpoint_entries: 0' out
+head -c 2000000 data >pieces
+run 0 put file:many 1/2 -s 1000 pieces
+run 0 info file:many
+check "a checkpoint when it is worth it" grep -qx 'checkpoint_entries: 2007' out
+check "the mount took it" grep -qx 'mount_checkpoint_entries: 2007' out
 run 0 rm store 3/9
 run 1 get store 3/9
 check "deleted is said" grep -q deleted err

@@ -1119,6 +1119,17 @@ static void assign(const role *now, uint64_t seed)
     }
 }
 
+static unsigned from_checkpoint; /* mounts of this stage */
+
+static void mount_and_verify(const stage *now, bool clean)
+{
+    ckb_stat stat;
+    mount();
+    ckb_volume_stat(volume, &stat);
+    from_checkpoint += stat.mount_covered > 0;
+    now->verify(clean);
+}
+
 static void report(const stage *now, double seconds)
 {
     uint64_t no_space = 0;
@@ -1130,7 +1141,8 @@ static void report(const stage *now, double seconds)
         printf(" %llu", (unsigned long long)workers[i].operations);
         no_space += workers[i].no_space;
     }
-    printf("; %llu times no space\n", (unsigned long long)no_space);
+    printf("; %llu times no space, %u mounts with a checkpoint\n", (unsigned long long)no_space,
+           from_checkpoint);
 }
 
 static void run_stage(const stage *now, double seconds, uint64_t seed)
@@ -1138,17 +1150,16 @@ static void run_stage(const stage *now, double seconds, uint64_t seed)
     assign(now->roles, seed);
     format((uint8_t)(now - stages));
     now->begin();
+    from_checkpoint = 0;
     for (uint32_t i = 0; i < POWER_CUTS; i++) {
         phase(seconds / (POWER_CUTS + 1));
-        mount(); /* as after a power cut */
-        now->verify(false);
+        mount_and_verify(now, false); /* as after a power cut */
     }
     phase(seconds / (POWER_CUTS + 1));
     int status = ckb_unmount(volume);
     if (status != CKB_OK)
         fail(NULL, "unmount", status, NULL);
-    mount();
-    now->verify(true);
+    mount_and_verify(now, true);
     failures += contract_broken;
     report(now, seconds);
 }
