@@ -11,7 +11,7 @@
  *   API         >>config >>status >>medium >>volume >>container >>chunk >>log >>check >>bench
  *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
  *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
- *               >>chunk-write >>chunk-read >>log-impl >>volume-api >>check-impl >>text
+ *               >>chunk-write >>compact >>chunk-read >>log-impl >>volume-api >>checkpoint >>check-impl >>text
  *
  * ---------------------------------------------------------------------------------------------- >>start
  *
@@ -9320,7 +9320,8 @@ static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
     return status == CKB_OK ? ckbi_journal_say(v, CKBI_FACT_CLEAN, 0, v->next_epoch, 0) : status;
 }
 
-/* ---- checkpoints: written in steps, in force once all of it and all that it tells of is durable */
+/* ---------------------------------------------------------------------------------------------- >>checkpoint
+ * Written in steps; in force once all of it, and all that it tells of, is durable. */
 
 /* The volume's lock is held. */
 static CKBI_UNUSED bool ckbi_checkpoint_is_due(const ckb_volume *v)

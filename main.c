@@ -1300,7 +1300,9 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"live_bytes", stat->live_bytes},
         {"dead_bytes", stat->dead_bytes},
         {"free_bytes", stat->free_bytes},
-        {"chunks", stat->index_used},
+        {"reserved_bytes", stat->reserved_bytes},
+        {"chunks", stat->index_used - stat->index_deleted},
+        {"deletes_remembered", stat->index_deleted},
         {"containers", stat->containers},
         {"logs", stat->logs},
         {"damage", stat->damage},
@@ -1727,6 +1729,39 @@ static int run_get(invocation *call)
         code = EXIT_IO;
     }
     return store_close(&s, code);
+}
+
+enum { COMPACT_PERCENT, COMPACT_HELP, COMPACT_OPTION_COUNT };
+
+static const ckb_option compact_options[COMPACT_OPTION_COUNT] = {
+    {"percent", '\0', CKB_OPTION_COUNT, false, "N", "5", 1, 100, NULL,
+     "segments of which at least so much would be won"},
+    HELP_OPTION,
+};
+
+/* A second pass lets go of the deletes that the first one had to move. */
+static int run_compact(invocation *call)
+{
+    store s;
+    ckb_stat before, after;
+    char moved[32], gained[32];
+    int status = CKB_OK, code = store_open(&s, call, STORE_WRITE, 0);
+    if (code != EXIT_GOOD)
+        return code;
+    ckb_volume_stat(s.volume, &before);
+    for (int pass = 0; pass < 2; pass++) {
+        bool more = true;
+        while (more && status == CKB_OK && signal_number == 0)
+            status = ckb_compact(s.volume, (uint32_t)call->own[COMPACT_PERCENT].number[0], 64, &more);
+    }
+    ckb_volume_stat(s.volume, &after);
+    uint64_t won = after.free_bytes > before.free_bytes ? after.free_bytes - before.free_bytes : 0;
+    (void)printf("%s were moved, %s became free; %" PRIu64 " of %" PRIu64 " deletes are still remembered.\n",
+                 ckb_size_text(after.compacted_bytes, moved, sizeof moved),
+                 ckb_size_text(won, gained, sizeof gained), after.index_deleted, before.index_deleted);
+    if (status == CKB_OK && signal_number != 0)
+        return store_close(&s, 128 + signal_number);
+    return store_close(&s, status == CKB_OK ? EXIT_GOOD : store_fail(&s, call->operands[0], status, NULL));
 }
 
 enum { RM_LOG, RM_BEFORE, RM_AFTER, RM_HELP, RM_OPTION_COUNT };
@@ -2681,6 +2716,8 @@ static const command commands[] = {
     {"rm", "Delete a container, a block, a chunk, a log or entries", "TARGET [CONTAINER[/BLOCK[/CHUNK]]]", 1, 2,
      rm_options, RM_OPTION_COUNT,
      "  chunkbench rm /srv/store 3/7\n  chunkbench rm --log events --before 1000 /srv/store\n", run_rm, false},
+    {"compact", "Move together what counts, and free the rest", "TARGET", 1, 1, compact_options,
+     COMPACT_OPTION_COUNT, "  chunkbench compact /srv/store\n", run_compact, false},
     {"append", "Append lines to a log, durably", "TARGET LOG [FILE|-]", 2, 3, append_options,
      APPEND_OPTION_COUNT,
      "  chunkbench append /srv/store events lines.txt\n  journalctl -f | chunkbench append /srv/store "

@@ -66,7 +66,7 @@ run 2
 run 0 --version
 check version grep -qE '^chunkbench [0-9]+\.[0-9]+\.[0-9]+ ' out
 run 0 --help
-for command in qualify write cmdw format info ls put get rm append dump check; do
+for command in qualify write cmdw format info ls put get rm compact append dump check; do
     run 0 "$command" --help
     check "examples of $command" grep -q '^examples:' out
 done
@@ -304,6 +304,21 @@ check "check is JSON" json out
 check "nothing is damaged" equal "$(value out 'd["damage"]')" 0
 run 0 rm store 3
 run 1 rm store 3
+run 0 format --segment 256K file:holes:16M
+head -c 2000000 /dev/urandom >some
+run 0 put -s 16K file:holes 1/1 some
+run 0 put -s 16K file:holes 1/2 some
+run 0 rm file:holes 1/1
+run 0 compact file:holes
+check "compact says what it did" grep -Eq '^[0-9.]+ [A-Za-z]+ were moved, .* became free; 0 of [0-9]+ deletes' out
+run 0 info file:holes
+check "what counts is there" grep -qx 'chunks: 124' out
+check "no delete is remembered" grep -qx 'deletes_remembered: 0' out
+check "nothing leaks" equal "$(awk '/^(live|dead|free|reserved)_bytes:/ { sum += $2 } END { print sum }' out)" 16777216
+run 0 get file:holes 1/2 back
+check "what was moved is the same" cmp -s some back
+refuse 'is out of range (1 to 100)' compact --percent 0 file:holes
+rm -f some back holes
 head -c 300000000 /dev/zero >large
 run 0 format file:small:64M
 run 5 put file:small 1/1 large
