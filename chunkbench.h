@@ -3718,7 +3718,7 @@ static CKBI_UNUSED int ckbi_segment_take_back(ckb_volume *v, uint32_t segment, u
 
 /* Makes one segment ready for a writer: erased, header durable, known to the journal, in this order, so
  * that a segment the journal knows and whose header is missing is a loss and nothing else. */
-static CKBI_UNUSED int ckbi_prepare(ckb_volume *v)
+static CKBI_UNUSED CKBI_NOINLINE int ckbi_prepare(ckb_volume *v)
 {
     v->refused = 0;
     for (;;) {
@@ -5302,7 +5302,7 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_forget(ckbi_mounting *m)
 }
 
 /* A checkpoint that does not verify: all that was taken from it is forgotten. */
-static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_checkpoint_undo(ckbi_mounting *m)
+static CKBI_UNUSED int ckbi_mount_checkpoint_undo(ckbi_mounting *m)
 {
     ckb_volume *v = m->volume;
     ckbi_index_clear(&v->index);
@@ -6762,6 +6762,8 @@ CKBI_CHUNK_DEF int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chun
 #ifndef CKB_READ_ONLY
 /* ---------------------------------------------------------------------------------------------- >>chunk-write */
 
+#define CKBI_INDEX_FULL (-100) /* a status between these functions: no space, and that in the index */
+
 /* One append of a chunk or of a delete, on its way. */
 typedef struct ckbi_append {
     const ckb_chunk_id *id;
@@ -6770,7 +6772,6 @@ typedef struct ckbi_append {
     uint32_t payload;    /* its offset there */
     uint32_t length;
     unsigned flags;
-    bool index_full; /* out: that is what has no space */
     ckbi_container *container;
     uint32_t serial;
     uint64_t hash;
@@ -6863,8 +6864,7 @@ static CKBI_UNUSED CKBI_ONE_COPY int ckbi_append_enter(ckb_writer *w, ckbi_appen
     }
     if (status == CKB_OK && !slot) {
         slot = ckbi_index_add(&v->index, partition, a->hash, a->serial, a->id->block, a->id->chunk);
-        a->index_full = !slot;
-        status = slot ? CKB_OK : CKB_NOSPACE;
+        status = slot ? CKB_OK : CKBI_INDEX_FULL;
         if (!slot && limited)
             CKBI_SUB(&a->container->bytes, a->length);
     }
@@ -7614,7 +7614,7 @@ CKBI_CHUNK_DEF int ckb_compact(ckb_volume *volume, uint32_t percent, uint32_t bu
 /* Room for an append that leaves `keep` segments alone, or in the index: dead segments may be waiting for somebody's
  * sync, deleted containers for the sweep, and records that count may be moved together. No lock is held. False:
  * there is none. */
-static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep, bool index)
+static CKBI_UNUSED CKBI_NOINLINE bool ckbi_make_room(ckb_volume *v, uint32_t keep, bool index)
 {
     uint32_t freed = 0;
     bool made = CKBI_HAS_CHUNKS && ckbi_sweep_all(v);
@@ -7630,9 +7630,9 @@ static CKBI_UNUSED bool ckbi_make_room(ckb_volume *v, uint32_t keep, bool index)
 
 #define CKBI_DELETE 0x80000000u /* flag of an append beside the public ones: it deletes */
 
-/* The append, as far as there is room at hand. `*index_full`: it is the index that has none. */
+/* The append, as far as there is room at hand; or CKBI_INDEX_FULL. */
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_once(ckb_writer *w, const ckb_chunk_id *id, const void *data,
-                                                      size_t length, unsigned flags, bool *index_full)
+                                                      size_t length, unsigned flags)
 {
     ckb_volume *v = w->volume;
     ckbi_append a;
@@ -7644,7 +7644,6 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_once(ckb_writer *w, const ckb_c
     a.tombstone = (flags & CKBI_DELETE) != 0;
     for (;;) {
         int status = ckbi_append_try(w, &a);
-        *index_full = a.index_full;
         if (status == CKB_BUSY) {
             status = ckbi_container_mark(v, a.container, a.serial);
             if (status == CKB_OK)
@@ -7664,11 +7663,13 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_append_once(ckb_writer *w, const ckb_c
 static CKBI_UNUSED int ckbi_append_run(ckb_writer *w, const ckb_chunk_id *id, const void *data, size_t length,
                                        unsigned flags)
 {
-    bool index_full;
     for (uint32_t rooms = 0;; rooms++) {
-        int status = ckbi_append_once(w, id, data, length, flags, &index_full);
+        int status = ckbi_append_once(w, id, data, length, flags);
+        bool index = status == CKBI_INDEX_FULL;
+        if (index)
+            status = CKB_NOSPACE;
         if (status != CKB_NOSPACE || rooms == CKBI_ROOMS_MAX ||
-            !ckbi_make_room(w->volume, ckbi_writer_keeps(w, (flags & CKBI_DELETE) != 0), index_full))
+            !ckbi_make_room(w->volume, ckbi_writer_keeps(w, (flags & CKBI_DELETE) != 0), index))
             return status;
     }
 }
