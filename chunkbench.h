@@ -98,7 +98,7 @@
  * eight slots: about 43 bytes a chunk. A segment takes 60 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
  * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. The stack takes up to
- * 600 bytes on a Cortex-M3, without the medium's functions; there
+ * 640 bytes on a Cortex-M3, without the medium's functions; there
  * is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
