@@ -2162,7 +2162,7 @@ struct ckb_volume {
     uint32_t failed;
 
     ckbi_segment *segments;
-    uint32_t free_count, free_cursor, parked_count;
+    uint32_t free_count, free_cursor, dead_cursor, parked_count;
     uint32_t *pool; /* prepared segments, oldest first */
     uint32_t pool_count;
 
@@ -3436,7 +3436,9 @@ static CKBI_UNUSED int ckbi_reclaim(ckb_volume *v, uint32_t *freed)
     CKB_MUTEX_LOCK(&v->lock);
     if (CKBI_HAS_LOG)
         ckbi_logs_trim(v);
-    for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count && count < CKBI_FACTS_MAX; i++) {
+    for (uint32_t n = 0; n < v->header.segment_count && count < CKBI_FACTS_MAX; n++) {
+        uint32_t i = v->dead_cursor;
+        v->dead_cursor = i + 1 < v->header.segment_count ? i + 1 : 0;
         const ckbi_segment *s = &v->segments[i];
         /* A full segment without a known extent still waits for its writer's sync. */
         bool settled =
@@ -4747,7 +4749,7 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     v->supersede_clock = 1;
     uint32_t first = ckbi_first_segment(v);
     /* Wear spreads over mounts too. */
-    v->free_cursor = first + (uint32_t)(v->next_epoch % (v->header.segment_count - first));
+    v->free_cursor = v->dead_cursor = first + (uint32_t)(v->next_epoch % (v->header.segment_count - first));
     v->free_count = 0;
     for (uint32_t i = 0; i < v->header.segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
