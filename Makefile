@@ -20,7 +20,7 @@ DESTDIR =
 WARNINGS = -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wcast-align -Wvla -Wundef -Werror
 DEFINES = -DCKB_THREADS= -DCHUNKBENCH_BENCH=
-COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(DEFINES) -I. -Iplatform $(CFLAGS) -pthread -MMD -MP
+COMPILE = $(CC) -std=gnu11 $(WARNINGS) $(DEFINES) -I. -Iplatform $(CFLAGS) $(COUNTED) -pthread -MMD -MP
 LINK = $(CC) $(CFLAGS) -pthread
 
 PLATFORM = $(patsubst platform/%.c,$(BUILD)/platform/%.o,$(wildcard platform/*.c))
@@ -91,6 +91,9 @@ $(BUILD)/platform/%.o: platform/%.c | $(BUILD)/tests
 
 $(BUILD)/tests/%.o: tests/%.c | $(BUILD)/tests
 	$(COMPILE) -c -o $@ $<
+
+# Its basic blocks are counted, see tests/work.h.
+$(BUILD)/tests/test_log_scale.o: COUNTED = -fsanitize-coverage=trace-pc
 
 $(TESTS): $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(HELPERS) $(LIBRARY)
 	$(LINK) -o $@ $^ -lcriterion -lm
