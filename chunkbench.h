@@ -737,6 +737,8 @@ CKB_API uint32_t ckb_max_entry_bytes(const ckb_geometry *geometry);
 /* Opens a log in `memory`, which belongs to the volume until the log is closed. Writes nothing. After an
  * unclean end the entries found may never have been synced: `durable` of ckb_log_stat does not count them
  * before a ckb_log_commit of the last one. `fault` may be null.
+ * With max_segments 1 a log whose segment is full, or was ended by a truncate or a crash, goes on when it is
+ * purged empty, and not before.
  * CKB_NOTFOUND. CKB_BUSY: it is open already. CKB_INVALID: memory too small (fault: both values), or the
  * configuration. CKB_NOSPACE: it has more segments than max_segments (fault). CKB_CORRUPT: a lost segment may
  * have held its newest entries (fault: which one); opens with `salvage`, for reading only. */
@@ -7380,7 +7382,8 @@ CKBI_LOG_DEF int ckb_log_append(ckb_log *log, uint64_t term, const void *data, s
     return ckb_log_append_many(log, &entry, 1, flags, index);
 }
 
-/* Syncs what an unclean end left, unless that was done. */
+/* Syncs what an unclean end left, unless that was done. The journal need not move for that, and perhaps has no
+ * room to. */
 static CKBI_UNUSED int ckbi_log_settle(ckb_volume *v)
 {
     int status = CKB_OK;
@@ -7388,7 +7391,7 @@ static CKBI_UNUSED int ckbi_log_settle(ckb_volume *v)
         return CKB_OK;
     CKB_MUTEX_LOCK(&v->long_lock);
     if (v->unsettled)
-        status = ckbi_journal_switch(v);
+        status = ckbi_settle(v);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }

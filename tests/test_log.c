@@ -645,6 +645,63 @@ Test(log, max_segments_bounds_a_log)
     done(s, l);
 }
 
+/* The log cannot go on in a segment that is full, or that a truncate or a crash ended. */
+Test(log, a_log_of_one_segment_goes_on_when_it_is_purged_empty)
+{
+    store *s = new_store();
+    log_handle *l = log_handle_make(s);
+    ckb_log_config config = {.max_segments = 1};
+    uint64_t last = 0;
+    cr_assert_eq(ckb_log_create(s->volume, "a", 1), CKB_OK);
+    for (int end = 0; end < 3; end++) {
+        cr_assert_eq(log_open_with(l, "a", &config), CKB_OK);
+        last = append_until_full(l, last + 1);
+        if (end == 1)
+            cr_assert_eq(ckb_log_truncate(l->log, last -= 4), CKB_OK);
+        commit(l);
+        if (end == 2) {
+            cr_assert_eq(store_mount(s), CKB_OK);
+            cr_assert_eq(log_open_with(l, "a", &config), CKB_OK);
+        }
+        cr_assert_eq(ckb_log_purge(l->log, last), CKB_OK);
+        cr_assert_eq(append_until_full(l, last + 1), last, "one entry is left");
+        cr_assert_eq(ckb_log_purge(l->log, last + 1), CKB_OK);
+        append_durably(l, last + 1, last + 20);
+        last += 20;
+        cr_assert_eq(info_of(l).segments, 1);
+        cr_assert_eq(ckb_log_close(l->log), CKB_OK);
+    }
+    done(s, l);
+}
+
+static int erase_finds_no_space(void *context, uint32_t segment)
+{
+    (void)context;
+    (void)segment;
+    return CKB_NOSPACE;
+}
+
+Test(log, a_commit_after_an_unclean_end_needs_no_space)
+{
+    store *s = new_store();
+    log_handle *l = log_new(s, "a", 1);
+    append_durably(l, 1, 10);
+    s->medium.erase = erase_finds_no_space;
+    cr_assert_eq(log_crash(l, "a"), CKB_OK);
+    assert_info(l, 1, 10, 0);
+    cr_assert_eq(ckb_log_purge(l->log, 5), CKB_NOSPACE, "the journal cannot move");
+    cr_assert_eq(log_crash(l, "a"), CKB_OK);
+    cr_assert_eq(ckb_log_commit(l->log, 10), CKB_OK);
+    assert_info(l, 1, 10, 10);
+    cr_assert_eq(ckb_log_append(l->log, 1, "x", 1, CKB_DURABLE, NULL), CKB_NOSPACE);
+    assert_info(l, 1, 10, 10);
+    assert_walk(l, "1-10, end");
+    s->medium.erase = store_nothing;
+    cr_assert_eq(log_crash(l, "a"), CKB_OK);
+    assert_goes_on(l, 11);
+    done(s, l);
+}
+
 /* ------------------------------------------------------------------------------------------- >>read-only */
 
 Test(log, a_volume_mounted_for_reading_takes_no_change)
