@@ -306,6 +306,31 @@ Test(log, indexes_survive_a_purge_of_everything_and_remounts)
     done(s, l);
 }
 
+/* A purge that ends in the segment that is being written frees nothing yet, and is for ever all the same: after
+ * a power cut, a close, a clean end, and another purge on top. */
+Test(log, a_purge_inside_the_open_segment_is_durable_at_once)
+{
+    for (uint64_t kept = 2; kept <= 11; kept += 3) {
+        store *s = new_store();
+        log_handle *l = log_new(s, "a", 1);
+        append_durably(l, 1, 10);
+        cr_assert_eq(info_of(l).segments, 1);
+        cr_assert_eq(ckb_log_purge(l->log, kept), CKB_OK);
+        for (int end = 0; end < 4; end++) {
+            if (end == 1)
+                cr_assert_eq(ckb_log_close(l->log), CKB_OK);
+            cr_assert_eq(end < 2 ? log_crash(l, "a") : log_remount(l, "a"), CKB_OK);
+            cr_assert_eq(info_of(l).first, kept);
+            cr_assert_eq(info_of(l).last, 10);
+            assert_reads(l, kept - 1, kept - 1, "%llu purged", (unsigned long long)kept - 1);
+            cr_assert_eq(ckb_maintain(s->volume, 20, NULL), CKB_OK);
+            cr_assert_eq(info_of(l).segments, kept <= 10, "an empty log holds no segment");
+        }
+        assert_goes_on(l, 11);
+        done(s, l);
+    }
+}
+
 Test(log, truncate_above_the_last_and_below_the_first_changes_nothing)
 {
     store *s = new_store();
