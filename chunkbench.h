@@ -234,7 +234,9 @@
  *       behind show that it was durable
  *   L5  the named predecessor is not there, and was     damage: the missing indexes, and its epoch
  *       durable
- *   L6  a lost segment is newer than the log's newest   damage: opening says CORRUPT, unless for salvage
+ *   L6  a lost segment is newer than the log's newest,  damage: opening says CORRUPT, unless for salvage
+ *       or than its last purge when it is empty, and
+ *       no other log's segment names it
  *   L7  two segments claim one place in a log           damage: the newer counts, the other is set aside
  *   L8  START does not verify, entries do               damage; the successor tells whose it is, or else as L6
  *   L9  an index that does not follow                   damage: both values
@@ -4479,6 +4481,11 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
     uint32_t segment = c->segments[n], before = n > 0 ? c->segments[n - 1] : CKB_NO_SEGMENT;
     ckbi_segment *s = &v->segments[segment];
     const ckbi_segment *b = n > 0 ? &v->segments[before] : NULL;
+    /* A lost header was durable before the segment was used: that is no torn tail. */
+    ckbi_segment *named = start->segment < v->header.segment_count ? &v->segments[start->segment] : NULL;
+    bool lost = named && named->state == CKBI_SEGMENT_LOST && named->epoch == start->epoch;
+    if (lost)
+        named->log = c->slot->serial; /* and no other log's end is lost with it */
     s->previous = before;
     if (b && start->segment == before && start->epoch == b->epoch) {
         /* Where only the end of its last batch is missing, all its entries are there. */
@@ -4498,9 +4505,6 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
     uint64_t from = c->slot->first;
     if (b && ckbi_mount_last_index(m, before, &from) == CKB_OK)
         from = ckbi_max(from + 1, c->slot->first);
-    /* A lost header was durable before the segment was used: that is no torn tail. */
-    const ckbi_segment *named = start->segment < v->header.segment_count ? &v->segments[start->segment] : NULL;
-    bool lost = named && named->state == CKBI_SEGMENT_LOST && named->epoch == start->epoch;
     if (c->durable < from && !lost)
         return false;
     ckbi_entry_damage(v, CKB_TOPIC_LOG_HOLE, segment, 0, start->epoch, from, s->first - 1);
@@ -4515,7 +4519,8 @@ static CKBI_UNUSED void ckbi_mount_log_lost(ckb_volume *v, ckbi_log_slot *slot)
         epoch = v->segments[slot->newest].epoch;
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
-        if ((s->state == CKBI_SEGMENT_LOST || s->log == CKBI_LOG_UNKNOWN) && s->epoch > epoch)
+        bool anybodys = s->state == CKBI_SEGMENT_LOST && s->log == 0;
+        if ((anybodys || s->log == CKBI_LOG_UNKNOWN) && s->epoch > epoch)
             slot->lost_segment = i;
     }
 }
@@ -4686,8 +4691,10 @@ static CKBI_UNUSED int ckbi_mount_logs(ckbi_mounting *m)
             chain->count += v->segments[v->pool[n]].log == chain->slot->serial;
         }
         status = ckbi_mount_log(m, chain);
-        ckbi_mount_log_lost(v, chain->slot);
     }
+    for (uint32_t i = 0; i < v->config.max_logs; i++)
+        if (v->logs[i].serial != 0)
+            ckbi_mount_log_lost(v, &v->logs[i]);
     return status;
 }
 
@@ -7555,11 +7562,30 @@ CKBI_LOG_DEF int ckb_log_truncate(ckb_log *log, uint64_t last_kept)
     return status;
 }
 
+/* The epoch of the segment that holds the entry `first`, or of the newest one: those of lower epochs hold nothing
+ * that a purge keeps. The long lock is held. */
+static CKBI_UNUSED uint64_t ckbi_log_purge_epoch(ckb_log *log, uint64_t first)
+{
+    ckb_volume *v = log->volume;
+    uint64_t epoch = log->slot->first_epoch;
+    CKB_MUTEX_LOCK(&v->lock);
+    CKBI_LOG_LOCK(log);
+    for (uint32_t n = 0; n < log->count; n++) {
+        const ckbi_segment *s = &v->segments[ckbi_log_segment(log, n)];
+        if (s->first > first)
+            break;
+        epoch = ckbi_max(epoch, s->epoch);
+    }
+    CKBI_LOG_UNLOCK(log);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return epoch;
+}
+
 /* Makes the first index so, in the journal and then here; a reset drops all there is. The long lock is held. */
 static CKBI_UNUSED int ckbi_log_set_first(ckb_log *log, uint64_t first, bool reset)
 {
     ckb_volume *v = log->volume;
-    uint64_t first_epoch = reset ? ckbi_log_epoch(v) : log->slot->first_epoch;
+    uint64_t first_epoch = reset ? ckbi_log_epoch(v) : ckbi_log_purge_epoch(log, first);
     v->facts[0] = ckbi_log_first_fact(log->slot, first, first_epoch);
     int status = ckbi_journal_append(v, 1);
     if (status != CKB_OK)

@@ -306,6 +306,86 @@ Test(log_recovery, L6_a_lost_segment_newer_than_all_there_are_may_have_held_the_
     chain_free(&c);
 }
 
+/* Another log beside "a", whose entries fill some segments. */
+static log_handle *beside(chain *c, uint32_t segments)
+{
+    log_handle *b = log_new(c->s, "b", 1);
+    append_until(b, 1, segments);
+    commit(b);
+    append_durably(b, info_of(b).last + 1, info_of(b).last + 1);
+    return b;
+}
+
+/* Opens "a", which must say that its end may be lost with this segment. */
+static void assert_a_blames(chain *c, uint64_t first_lost, uint32_t segment, uint64_t epoch)
+{
+    char expected[200];
+    cr_assert_eq(log_open(c->a, "a"), CKB_CORRUPT);
+    snprintf(expected, sizeof(expected), "entries from %llu on may be lost with segment %u (epoch %llu)",
+             number(first_lost), segment, number(epoch));
+    assert_text(&c->a->fault, expected);
+}
+
+Test(log_recovery, L6_a_lost_segment_that_another_log_names_is_not_the_end_of_this_one)
+{
+    chain c = chain_durable(SMALL_BYTES, 2);
+    log_handle *b = beside(&c, 3);
+    uint32_t lost = entry_at(b, 20).segment, newest = entry_at(b, info_of(b).last).segment;
+    cr_assert_neq(lost, newest);
+    cr_assert_gt(epoch_of(c.s, lost), epoch_of(c.s, c.segment[1]));
+    memset(at(c.s, lost, 0), 0, SMALL_UNIT);
+    cr_assert_eq(log_crash(c.a, "a"), CKB_OK);
+    assert_walk(c.a, "1-%llu, end", number(c.last));
+    cr_assert_eq(log_open(b, "b"), CKB_OK, "it has a hole, and its end");
+    assert_goes_on(c.a, c.last + 1);
+    /* Nobody names the newest one: it may be anybody's. */
+    uint64_t epoch = epoch_of(c.s, newest);
+    memset(at(c.s, newest, 0), 0, SMALL_UNIT);
+    cr_assert_eq(store_mount(c.s), CKB_OK);
+    cr_assert_eq(log_open(b, "b"), CKB_CORRUPT);
+    cr_assert_eq(log_open(c.a, "a"), CKB_OK, "its newest segment is newer by now");
+    cr_assert_gt(epoch_of(c.s, entry_at(c.a, c.last + 1).segment), epoch);
+    log_handle_free(b);
+    chain_free(&c);
+}
+
+Test(log_recovery, L6_a_log_that_was_purged_empty_has_lost_nothing_with_a_segment_older_than_that)
+{
+    chain c = chain_durable(SMALL_BYTES, 2);
+    log_handle *b = beside(&c, 2);
+    uint32_t lost = entry_at(b, info_of(b).last).segment;
+    append_until(c.a, c.last + 1, 4); /* now a has newer segments than b */
+    commit(c.a);
+    c.last = info_of(c.a).last;
+    cr_assert_eq(ckb_log_purge(c.a->log, c.last + 1), CKB_OK);
+    cr_assert_eq(log_remount(c.a, "a"), CKB_OK);
+    cr_assert_eq(ckb_maintain(c.s->volume, 100, NULL), CKB_OK);
+    cr_assert_eq(info_of(c.a).segments, 0);
+    memset(at(c.s, lost, 0), 0, SMALL_UNIT);
+    cr_assert_eq(log_crash(c.a, "a"), CKB_OK);
+    cr_assert_eq(stat_of(c.s).segments_lost, 1);
+    cr_assert_eq(log_open(b, "b"), CKB_CORRUPT);
+    assert_goes_on(c.a, c.last + 1);
+    log_handle_free(b);
+    chain_free(&c);
+}
+
+/* Where nobody knows whose the lost segment was, a log does not give an index again that it may have given. */
+Test(log_recovery, L6_a_log_that_was_purged_empty_may_have_gone_on_in_a_lost_segment_newer_than_that)
+{
+    chain c = chain_durable(SMALL_BYTES, 2);
+    cr_assert_eq(ckb_log_purge(c.a->log, c.last + 1), CKB_OK);
+    cr_assert_eq(ckb_log_close(c.a->log), CKB_OK);
+    log_handle *b = beside(&c, 1);
+    uint32_t lost = entry_at(b, 1).segment;
+    uint64_t epoch = epoch_of(c.s, lost);
+    memset(at(c.s, lost, 0), 0, SMALL_UNIT);
+    cr_assert_eq(store_mount(c.s), CKB_OK);
+    assert_a_blames(&c, c.last + 1, lost, epoch);
+    log_handle_free(b);
+    chain_free(&c);
+}
+
 /* Brings back a segment that a truncate freed, in place of a prepared one that nobody used. */
 static void bring_back(store *s, uint32_t segment, const uint8_t *bytes)
 {
