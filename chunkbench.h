@@ -5354,9 +5354,8 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     v->supersede_clock = 1;
     v->victim = CKB_NO_SEGMENT;
     uint32_t first = ckbi_first_segment(v);
-    /* Wear spreads over mounts too, whatever number of epochs each takes (Fibonacci hashing, Knuth 6.4). */
-    uint64_t spread = v->next_epoch * UINT64_C(0x9E3779B97F4A7C15) >> 32;
-    v->free_cursor = v->dead_cursor = first + (uint32_t)(spread * (v->header.segment_count - first) >> 32);
+    /* Wear spreads over mounts too. */
+    v->free_cursor = v->dead_cursor = first + (uint32_t)(v->next_epoch % (v->header.segment_count - first));
     v->free_count = 0;
     for (uint32_t i = 0; i < v->header.segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
