@@ -8,10 +8,10 @@
  *               >>macros   what can be configured at compile time
  *   FORMAT      >>format   every byte on the medium, and why
  *               >>recovery what a mount does with what it finds
- *   API         >>config >>status >>medium >>volume >>container >>chunk >>log >>check >>bench
+ *   API         >>config >>status >>medium >>volume >>container >>chunk >>stream >>log >>check >>bench
  *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
  *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
- *               >>chunk-write >>chunk-read >>log-impl >>volume-api >>check-impl >>text
+ *               >>chunk-write >>chunk-read >>stream-impl >>log-impl >>volume-api >>check-impl >>text
  *
  * ---------------------------------------------------------------------------------------------- >>start
  *
@@ -32,6 +32,14 @@
  *     ckb_writer_open(volume, NULL, malloc(bytes), bytes, &writer);
  *     ckb_chunk_id id = {7, 0, 0};
  *     ckb_chunk_write(writer, &id, "hello", 5, CKB_DURABLE);
+ *
+ * or, where many tiny writes are to become chunks, a stream over one block:
+ *
+ *     bytes = ckb_stream_memory(&medium.geometry, NULL);
+ *     ckb_stream *stream;
+ *     ckb_stream_open(writer, 7, 1, NULL, 0, malloc(bytes), bytes, &stream);
+ *     ckb_stream_write(stream, "hello", 5);
+ *     ckb_stream_close(stream, CKB_DURABLE);
  *
  * or, for a log beside or instead of the chunks:
  *
@@ -63,6 +71,8 @@
  *   - What was deleted or overwritten durably never comes back. Bytes of an earlier life of a segment, of
  *     an earlier volume or of another place never verify.
  *   - A chunk is there whole or not at all. A read returns verified bytes or an error.
+ *   - Of a block that a stream writes a reader finds a prefix at any time, and after a crash one that holds all
+ *     that was acknowledged by ckb_stream_hsync or a durable ckb_stream_close. It can tell whether it is all.
  *   - "Never written", "deleted", "corrupt" and "I/O error" are four different answers. A lost segment
  *     never turns into "not found".
  *   - Nothing durable is rewritten in place: each write unit is written at most once between two erases,
@@ -84,13 +94,13 @@
  *
  * Without CKB_THREADS a volume belongs to one thread. With it every function may be called from any thread at
  * any time, except that ckb_mount and ckb_unmount run alone, that ckb_writer_close and ckb_log_close must be the
- * last call on a writer or log, and that a reader or cursor serves one thread at a time. Callbacks run in the calling thread and must not call
- * into the volume. The library starts no threads and reads no clock.
+ * last call on a writer or log, and that a reader, cursor or stream serves one thread at a time. Callbacks run in
+ * the calling thread and must not call into the volume. The library starts no threads and reads no clock.
  *
  * ---------------------------------------------------------------------------------------------- >>memory
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
- * ckb_reader_memory, ckb_log_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
+ * ckb_reader_memory, ckb_log_cursor_memory, ckb_stream_memory (one chunk), ckb_stream_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
  * eight slots: about 43 bytes a chunk. A segment takes 52 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
  * have. Nothing else grows. The stack takes about 700 bytes on a Cortex-M3, without the medium's functions; there
@@ -279,6 +289,16 @@
 #else
 #define CKB_API extern
 #endif
+#endif
+
+/* For the one function that is called too often to be a call. */
+#if defined(__GNUC__)
+#define CKB_INLINE static inline __attribute__((unused))
+#define CKB_COPY __builtin_memcpy
+#else
+#include <string.h>
+#define CKB_INLINE static inline
+#define CKB_COPY memcpy
 #endif
 
 #ifdef __cplusplus
@@ -659,6 +679,121 @@ CKB_API int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk
 /* Walks all chunks that are there, in no special order: start with *cursor = 0, CKB_END after the last.
  * Beside writers it shows every chunk that was there the whole time, once. Any thread. */
 CKB_API int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info);
+#endif /* CKB_NO_CHUNKS */
+
+/* ---------------------------------------------------------------------------------------------- >>stream
+ * A block as a sequence of bytes: many tiny writes become chunks of a block, numbered from 0. A chunk is written
+ * once, when the buffer is full, at ckb_stream_flush and at ckb_stream_hsync; so chunks of one block differ in
+ * length. An empty chunk ends the block: a reader knows by it that nothing is missing. It is what
+ * ckb_stream_close writes.
+ *
+ * A crash leaves a prefix. What had reached the medium behind a chunk that was lost is not part of the block; it
+ * is deleted, durably, before the chunk in front of it is written again, so that it is never taken for new. */
+
+/* A stream that writes. One thread at a time; any number of streams may share a writer. The fields are for
+ * ckb_stream_write alone; there is more behind them. */
+typedef struct ckb_stream {
+    uint8_t *at;
+    size_t room; /* bytes that the buffer still takes; 0 also after a failure */
+    uint64_t write_calls;
+} ckb_stream;
+
+typedef struct ckb_stream_config {
+    size_t chunk_bytes; /* where a chunk ends if nobody ends it earlier; 0: 4 MiB, or what a segment holds */
+} ckb_stream_config;
+
+#define CKB_APPEND 4u /* go on behind what the block holds */
+
+typedef struct ckb_stream_info {
+    uint64_t position; /* bytes that the block will have: those found at opening and all that were taken */
+    uint64_t buffered; /* of those, what is in the buffer only: not readable yet */
+    uint64_t write_calls, flush_calls, hsync_calls, close_calls;
+    uint32_t chunks; /* of the block, the end not included */
+} ckb_stream_info;
+
+#if !defined(CKB_READ_ONLY) && !defined(CKB_NO_CHUNKS)
+/* Bytes that a stream needs: one chunk, and a little. 0: such chunks do not fit a segment. */
+CKB_API size_t ckb_stream_memory(const ckb_geometry *geometry, const ckb_stream_config *config);
+
+/* Opens a stream in `memory`, which is the stream's until it is closed or given up; nobody else knows of it, so
+ * one that is not wanted any more needs no call. Nothing is written, but for CKB_OVERWRITE. Flags:
+ *   0              the block must be new. CKB_EXISTS: it is there; CKB_DELETED: it was.
+ *   CKB_OVERWRITE  a block that is or was there is deleted first, durably.
+ *   CKB_APPEND     goes on behind what is there: an ended block is open again, one that a crash cut off goes on
+ *                  at the cut. Looks at each chunk of the block once, in memory. CKB_CORRUPT: chunks of the block
+ *                  may be lost, so nobody knows where it ends. CKB_DELETED: the block was deleted.
+ * A block has one stream at a time; that is the caller's to see to (a second one may get CKB_EXISTS).
+ * CKB_NOTFOUND, CKB_DELETED: the container; CKB_READONLY: it is not open, or the volume. CKB_INVALID: flags, or
+ * too little memory. With CKB_OVERWRITE also CKB_FAILED, CKB_IO, CKB_NOSPACE. */
+CKB_API int ckb_stream_open(ckb_writer *writer, uint64_t container, uint64_t block,
+                            const ckb_stream_config *config, unsigned flags, void *memory, size_t bytes,
+                            ckb_stream **stream);
+
+/* The part of ckb_stream_write for what does not fit the buffer. */
+CKB_API int ckb_stream_write_more(ckb_stream *stream, const void *data, size_t length);
+
+/* Appends to the block. Not readable before the chunk is full or flushed. Mostly a compare and a copy.
+ * CKB_NOSPACE: no room for the chunk that the buffer holds; nothing of `data` was taken, or of more than a chunk
+ * as much as ckb_stream_stat's position says. The buffer is kept: the call may be made again when there is room.
+ * CKB_TOOBIG: the block has 2^32 - 1 chunks; as CKB_NOSPACE. All others are final for the stream, and each later
+ * call says the same: CKB_FAILED, CKB_IO (the mount takes no more writes), CKB_EXISTS (somebody else writes this
+ * block), CKB_NOTFOUND, CKB_DELETED, CKB_READONLY (the container), CKB_INVALID (the stream was closed). */
+CKB_INLINE int ckb_stream_write(ckb_stream *stream, const void *data, size_t length)
+{
+    if (length - 1 >= stream->room) /* too much, or nothing */
+        return ckb_stream_write_more(stream, data, length);
+    CKB_COPY(stream->at, data, length);
+    stream->at += length;
+    stream->room -= length;
+    stream->write_calls++;
+    return CKB_OK;
+}
+
+/* hflush: all that was written can be read on return; it is not durable. Ends the chunk, unless nothing is
+ * buffered: the next one goes on behind it. So each flush costs what a chunk costs, about 100 bytes on the
+ * medium and 43 in memory, besides the data. Status as ckb_stream_write. */
+CKB_API int ckb_stream_flush(ckb_stream *stream);
+
+/* hsync: a flush, and all that was written is durable on return. Costs a sync of the medium and its padding to
+ * a write unit on top of what a flush costs; streams that share a writer share syncs. Status as
+ * ckb_stream_write. */
+CKB_API int ckb_stream_hsync(ckb_stream *stream);
+
+/* Flushes and ends the block; flags: CKB_DURABLE. The memory is the caller's again when it returns CKB_OK or a
+ * final status. CKB_NOSPACE: the block is not ended, and the call may be made again. */
+CKB_API int ckb_stream_close(ckb_stream *stream, unsigned flags);
+
+/* Where the stream stands. Fills `info` also after a failure or a close. */
+CKB_API void ckb_stream_stat(const ckb_stream *stream, ckb_stream_info *info);
+#endif
+
+/* A stream that reads: a position in a block. One thread at a time; any number beside the one that writes. */
+typedef struct ckb_stream_cursor ckb_stream_cursor;
+
+#ifndef CKB_NO_CHUNKS
+/* Bytes for a cursor that reads ahead `buffer_bytes` (0: 64 KiB; in windows of CKB_WINDOW_BYTES). */
+CKB_API size_t ckb_stream_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes);
+
+/* Opens at position 0 of a block, which need not be there yet. There is nothing to close. CKB_INVALID. */
+CKB_API int ckb_stream_cursor_open(ckb_volume *volume, uint64_t container, uint64_t block, void *memory,
+                                   size_t bytes, ckb_stream_cursor **cursor);
+
+/* Reads up to `length` bytes, over ends of chunks; the position moves on by `*got`. Fewer than asked for, and
+ * CKB_OK, only where the next call tells why: nothing is read then. CKB_END: the block ends here, all of it was
+ * read. CKB_NOTFOUND: there is no more, and no end: it is being written, or a crash cut it off; a later call may
+ * find more. CKB_DELETED: block or container, or the block was replaced meanwhile. CKB_CORRUPT: does not verify,
+ * or what follows may have been in a lost segment. CKB_IO: could not be read. */
+CKB_API int ckb_stream_read(ckb_stream_cursor *cursor, void *buffer, size_t length, size_t *got);
+
+/* Moves to a position, which may be the end of what is there. Walks over the lengths of the chunks in between,
+ * in memory, since they differ. CKB_END, CKB_NOTFOUND: it lies behind the end (see ckb_stream_read); CKB_DELETED,
+ * CKB_CORRUPT: a chunk on the way. The cursor then stays where it was. */
+CKB_API int ckb_stream_seek(ckb_stream_cursor *cursor, uint64_t position);
+
+CKB_API uint64_t ckb_stream_position(const ckb_stream_cursor *cursor);
+
+/* The fault of the cursor's last read, and the chunk that it was about. */
+CKB_API void ckb_stream_cursor_fault(const ckb_stream_cursor *cursor, ckb_chunk_id *id, ckb_fault *fault);
 #endif /* CKB_NO_CHUNKS */
 
 /* ---------------------------------------------------------------------------------------------- >>log
@@ -6803,6 +6938,457 @@ CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, ui
         }
     }
     return status;
+}
+
+/* ---------------------------------------------------------------------------------------------- >>stream-impl
+ * A stream that writes keeps one chunk in a buffer. Invariant: when a chunk is written, the one behind it is not
+ * there, durably; so whoever reads on behind a chunk finds what this stream wrote there, or nothing. */
+
+#ifndef CKB_READ_ONLY
+#define CKBI_STREAM_CHUNK_BYTES ((uint64_t)4 << 20)
+#define CKBI_STREAM_CHUNK_LAST UINT32_MAX /* only the end of a block may have this number */
+
+typedef struct ckbi_stream {
+    ckb_stream head; /* first: the stream that callers see */
+    ckb_writer *writer;
+    ckb_chunk_id id; /* of the chunk that the buffer becomes */
+    unsigned flags;  /* to write it with */
+    bool ended;      /* the empty chunk that ends the block is there, under that number */
+    int error;       /* final */
+    uint8_t *buffer;
+    size_t chunk_bytes;
+    uint64_t base; /* position of the buffer in the block */
+    uint64_t flush_calls, hsync_calls, close_calls;
+} ckbi_stream;
+
+/* 0: impossible on this geometry. */
+static CKBI_UNUSED size_t ckbi_stream_chunk_bytes(const ckb_geometry *g, const ckb_stream_config *config)
+{
+    uint64_t most = ckbi_geometry_valid(g) ? ckbi_payload_max(g) : 0;
+    if (!config || config->chunk_bytes == 0)
+        return (size_t)ckbi_min(most, CKBI_STREAM_CHUNK_BYTES);
+    return config->chunk_bytes <= most ? config->chunk_bytes : 0;
+}
+
+static CKBI_UNUSED ckbi_stream *ckbi_stream_layout(const ckb_geometry *g, size_t chunk_bytes, ckbi_arena *arena)
+{
+    ckbi_stream *s = (ckbi_stream *)ckbi_arena_take(arena, sizeof(ckbi_stream), 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, chunk_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    if (!s || !buffer)
+        return NULL;
+    ckbi_fill(s, 0, sizeof(*s));
+    s->buffer = buffer;
+    s->chunk_bytes = chunk_bytes;
+    s->head.at = buffer;
+    s->head.room = chunk_bytes;
+    return s;
+}
+
+CKBI_CHUNK_DEF size_t ckb_stream_memory(const ckb_geometry *geometry, const ckb_stream_config *config)
+{
+    ckbi_arena arena = {NULL, NULL, 0};
+    size_t chunk_bytes = ckbi_stream_chunk_bytes(geometry, config);
+    if (chunk_bytes == 0)
+        return 0;
+    ckbi_stream_layout(geometry, chunk_bytes, &arena);
+    return arena.used;
+}
+
+/* Deletes the chunk `id` and those that follow it, durably. `*flags`: what the next write of `id` needs. */
+static CKBI_UNUSED int ckbi_stream_clear(ckb_writer *w, const ckb_chunk_id *id, unsigned *flags)
+{
+    ckb_chunk_id at = *id;
+    ckb_chunk_info info;
+    int status, found = CKB_OK;
+    bool any = false;
+    while ((found = ckb_chunk_stat(w->volume, &at, &info)) == CKB_OK) {
+        status = ckb_chunk_delete(w, &at, 0);
+        if (status != CKB_OK)
+            return status;
+        any = true;
+        if (at.chunk++ == CKBI_STREAM_CHUNK_LAST)
+            break;
+    }
+    *flags = any || found == CKB_DELETED ? CKB_OVERWRITE : 0;
+    return any ? ckb_writer_commit(w) : CKB_OK;
+}
+
+/* Where the bytes of a block end, for an append. */
+static CKBI_UNUSED int ckbi_stream_find_end(ckbi_stream *s)
+{
+    ckb_chunk_info info;
+    int status;
+    while ((status = ckb_chunk_stat(s->writer->volume, &s->id, &info)) == CKB_OK && info.length > 0) {
+        if (s->id.chunk == CKBI_STREAM_CHUNK_LAST)
+            return CKB_TOOBIG;
+        s->base += info.length;
+        s->id.chunk++;
+    }
+    s->ended = status == CKB_OK;
+    s->flags = s->ended || status == CKB_DELETED ? CKB_OVERWRITE : 0;
+    return status == CKB_CORRUPT || (status == CKB_DELETED && s->id.chunk == 0) ? status : CKB_OK;
+}
+
+/* What is there under the number of a block that must be new. */
+static CKBI_UNUSED int ckbi_stream_expect_none(const ckbi_stream *s)
+{
+    ckb_chunk_info info;
+    int status = ckb_chunk_stat(s->writer->volume, &s->id, &info);
+    return status == CKB_OK ? CKB_EXISTS : status == CKB_DELETED ? CKB_DELETED : CKB_OK;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_open(ckb_writer *writer, uint64_t container, uint64_t block,
+                                   const ckb_stream_config *config, unsigned flags, void *memory, size_t bytes,
+                                   ckb_stream **stream)
+{
+    const ckb_geometry *g = &writer->volume->medium.geometry;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_container_info info;
+    size_t chunk_bytes = ckbi_stream_chunk_bytes(g, config);
+    *stream = NULL;
+    if (chunk_bytes == 0 || (flags != 0 && flags != CKB_OVERWRITE && flags != CKB_APPEND))
+        return CKB_INVALID;
+    ckbi_stream *s = ckbi_stream_layout(g, chunk_bytes, &arena);
+    if (!s)
+        return CKB_INVALID;
+    s->writer = writer;
+    s->id.container = container;
+    s->id.block = block;
+    int status = ckb_container_stat(writer->volume, container, &info);
+    if (status == CKB_OK && info.state != CKB_CONTAINER_OPEN)
+        status = CKB_READONLY;
+    if (status != CKB_OK)
+        return status;
+    status = flags == CKB_OVERWRITE ? ckbi_stream_clear(writer, &s->id, &s->flags)
+             : flags == CKB_APPEND  ? ckbi_stream_find_end(s)
+                                    : ckbi_stream_expect_none(s);
+    if (status == CKB_OK)
+        *stream = &s->head;
+    return status;
+}
+
+static CKBI_UNUSED size_t ckbi_stream_buffered(const ckbi_stream *s)
+{
+    return (size_t)(s->head.at - s->buffer);
+}
+
+/* Keeps a failure, unless the same call may succeed later. */
+static CKBI_UNUSED int ckbi_stream_settle(ckbi_stream *s, int status)
+{
+    if (status != CKB_OK && status != CKB_NOSPACE && status != CKB_TOOBIG) {
+        s->error = status;
+        s->head.room = 0;
+    }
+    return status;
+}
+
+/* Writes a chunk, or the end. After a failure nothing has changed. */
+static CKBI_UNUSED int ckbi_stream_put(ckbi_stream *s, const uint8_t *data, size_t length)
+{
+    ckb_chunk_id next = s->id;
+    unsigned next_flags = 0;
+    int status = CKB_OK;
+    if (s->id.chunk != CKBI_STREAM_CHUNK_LAST) {
+        next.chunk++;
+        status = ckbi_stream_clear(s->writer, &next, &next_flags);
+    } else if (length > 0) {
+        status = CKB_TOOBIG;
+    }
+    if (status == CKB_OK)
+        status = ckb_chunk_write(s->writer, &s->id, data, length, s->flags);
+    if (status != CKB_OK)
+        return ckbi_stream_settle(s, status);
+    s->ended = length == 0;
+    if (length > 0) {
+        s->id = next;
+        s->flags = next_flags;
+        s->base += length;
+    }
+    return CKB_OK;
+}
+
+/* Ends the chunk that the buffer holds. */
+static CKBI_UNUSED int ckbi_stream_end_chunk(ckbi_stream *s)
+{
+    size_t length = ckbi_stream_buffered(s);
+    int status = s->error;
+    if (status == CKB_OK && length > 0)
+        status = ckbi_stream_put(s, s->buffer, length);
+    if (status == CKB_OK) {
+        s->head.at = s->buffer;
+        s->head.room = s->chunk_bytes;
+    }
+    return status;
+}
+
+/* Fills the buffer from *data and writes it, or writes from the caller's memory what would be all of it. */
+static CKBI_UNUSED int ckbi_stream_fill_chunk(ckbi_stream *s, const uint8_t *data)
+{
+    size_t room = s->head.room;
+    if (room == s->chunk_bytes)
+        return ckbi_stream_put(s, data, room);
+    ckbi_copy(s->head.at, data, room);
+    s->head.at += room;
+    int status = ckbi_stream_end_chunk(s);
+    if (status != CKB_OK)
+        s->head.at -= room; /* taken back */
+    return status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_write_more(ckb_stream *stream, const void *data, size_t length)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    const uint8_t *from = (const uint8_t *)data;
+    s->head.write_calls++;
+    if (s->error != CKB_OK || length == 0)
+        return s->error;
+    while (length > s->head.room) {
+        size_t part = s->head.room;
+        int status = ckbi_stream_fill_chunk(s, from);
+        if (status != CKB_OK)
+            return status;
+        from += part;
+        length -= part;
+    }
+    ckbi_copy(s->head.at, from, length);
+    s->head.at += length;
+    s->head.room -= length;
+    return CKB_OK;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_flush(ckb_stream *stream)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    s->flush_calls++;
+    return ckbi_stream_end_chunk(s);
+}
+
+CKBI_CHUNK_DEF int ckb_stream_hsync(ckb_stream *stream)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    s->hsync_calls++;
+    int status = ckbi_stream_end_chunk(s);
+    return status == CKB_OK ? ckbi_stream_settle(s, ckb_writer_commit(s->writer)) : status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_close(ckb_stream *stream, unsigned flags)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    s->close_calls++;
+    if ((flags & ~CKB_DURABLE) != 0)
+        return CKB_INVALID;
+    int status = ckbi_stream_end_chunk(s);
+    if (status == CKB_OK && !s->ended)
+        status = ckbi_stream_put(s, NULL, 0);
+    if (status == CKB_OK && (flags & CKB_DURABLE) != 0)
+        status = ckbi_stream_settle(s, ckb_writer_commit(s->writer));
+    if (status == CKB_OK)
+        (void)ckbi_stream_settle(s, CKB_INVALID);
+    return status;
+}
+
+CKBI_CHUNK_DEF void ckb_stream_stat(const ckb_stream *stream, ckb_stream_info *info)
+{
+    const ckbi_stream *s = (const ckbi_stream *)stream;
+    info->buffered = ckbi_stream_buffered(s);
+    info->position = s->base + info->buffered;
+    info->write_calls = s->head.write_calls;
+    info->flush_calls = s->flush_calls;
+    info->hsync_calls = s->hsync_calls;
+    info->close_calls = s->close_calls;
+    info->chunks = s->id.chunk;
+}
+#endif /* CKB_READ_ONLY */
+
+/* Reads ahead in whole windows, so that each is verified once however small the reads are. */
+struct ckb_stream_cursor {
+    ckb_reader *reader;
+    ckb_chunk_id next; /* the chunk behind the one the cursor is in, from 0 */
+    uint64_t base;     /* position of that chunk in the block */
+    uint32_t length;   /* of it; 0: there was none yet */
+    uint32_t offset;   /* of the cursor in it */
+    uint32_t ahead;    /* offset of what the buffer holds */
+    uint32_t ahead_bytes;
+    uint32_t buffer_bytes;
+    uint8_t *buffer;
+    ckb_chunk_id fault_id;
+};
+
+static CKBI_UNUSED size_t ckbi_stream_cursor_buffer(const ckb_geometry *g, size_t wanted)
+{
+    uint64_t bytes = ckbi_min(wanted ? wanted : 64 * 1024, UINT32_MAX / 2);
+    return (size_t)ckbi_align_up(bytes, ckbi_max(CKB_WINDOW_BYTES, g->read_unit));
+}
+
+static CKBI_UNUSED ckb_stream_cursor *ckbi_stream_cursor_layout(const ckb_geometry *g, size_t buffer_bytes,
+                                                                ckbi_arena *arena)
+{
+    ckb_stream_cursor *c = (ckb_stream_cursor *)ckbi_arena_take(arena, sizeof(ckb_stream_cursor), 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    ckb_reader *reader = ckbi_reader_layout(g, ckbi_reader_buffer(g, 0), arena);
+    if (!c || !buffer || !reader)
+        return NULL;
+    ckbi_fill(c, 0, sizeof(*c));
+    c->buffer = buffer;
+    c->buffer_bytes = (uint32_t)buffer_bytes;
+    c->reader = reader;
+    return c;
+}
+
+CKBI_CHUNK_DEF size_t ckb_stream_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
+{
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_stream_cursor_layout(geometry, ckbi_stream_cursor_buffer(geometry, buffer_bytes), &arena);
+    return arena.used;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_cursor_open(ckb_volume *volume, uint64_t container, uint64_t block, void *memory,
+                                          size_t bytes, ckb_stream_cursor **cursor)
+{
+    const ckb_geometry *g = &volume->medium.geometry;
+    /* The buffer gets what is left of the memory behind everything else. */
+    size_t rest = ckb_stream_cursor_memory(g, 1), least = ckbi_stream_cursor_buffer(g, 1);
+    *cursor = NULL;
+    if (bytes < rest)
+        return CKB_INVALID;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    uint64_t buffer_bytes = ckbi_align_down(ckbi_min(least + (bytes - rest), UINT32_MAX / 2), least);
+    ckb_stream_cursor *c = ckbi_stream_cursor_layout(g, (size_t)buffer_bytes, &arena);
+    if (!c)
+        return CKB_INVALID;
+    ckbi_source_open(&c->reader->source, volume, c->reader->source.buffer, c->reader->source.size,
+                     CKB_NO_SEGMENT);
+    c->reader->source.ahead = false;
+    c->next.container = container;
+    c->next.block = block;
+    *cursor = c;
+    return CKB_OK;
+}
+
+/* The length of a chunk; CKB_END: it is the one that ends the block. */
+static CKBI_UNUSED int ckbi_stream_look(ckb_stream_cursor *c, uint32_t chunk, uint32_t *length)
+{
+    ckb_volume *v = c->reader->source.volume;
+    ckb_chunk_info info;
+    ckb_chunk_id id = c->next, first = c->next;
+    id.chunk = chunk;
+    first.chunk = 0;
+    c->fault_id = id;
+    ckbi_fill(&info, 0, sizeof(info));
+    int status = ckb_chunk_stat(v, &id, &info);
+    *length = info.length;
+    if (status == CKB_OK && info.length == 0)
+        return CKB_END;
+    /* One that was deleted behind a crash's cut says nothing about the block; its first one does. */
+    if (status == CKB_DELETED && chunk > 0 && ckb_chunk_stat(v, &first, &info) != CKB_DELETED)
+        status = CKB_NOTFOUND;
+    if (status != CKB_OK) /* for the fault */
+        (void)ckb_chunk_read(c->reader, &id, 0, c->buffer, 0, NULL);
+    return status;
+}
+
+/* Goes into the next chunk. */
+static CKBI_UNUSED int ckbi_stream_advance(ckb_stream_cursor *c)
+{
+    uint32_t length;
+    int status = ckbi_stream_look(c, c->next.chunk, &length);
+    if (status != CKB_OK)
+        return status;
+    c->base += c->length;
+    c->length = length;
+    c->offset = 0;
+    c->ahead_bytes = 0;
+    c->next.chunk++; /* the last number is never one of data */
+    return CKB_OK;
+}
+
+/* Makes the buffer hold what is at the cursor. */
+static CKBI_UNUSED int ckbi_stream_read_ahead(ckb_stream_cursor *c)
+{
+    if (c->offset == c->length) {
+        int status = ckbi_stream_advance(c);
+        if (status != CKB_OK)
+            return status;
+    }
+    ckb_chunk_id id = c->next;
+    id.chunk--;
+    c->fault_id = id;
+    c->ahead = c->offset - c->offset % CKB_WINDOW_BYTES;
+    c->ahead_bytes = 0;
+    size_t got = 0, wanted = (size_t)ckbi_min(c->buffer_bytes, c->length - c->ahead);
+    int status = ckb_chunk_read(c->reader, &id, c->ahead, c->buffer, wanted, &got);
+    if (status == CKB_END || (status == CKB_OK && got < wanted))
+        return CKB_DELETED; /* a shorter one is there now */
+    if (status == CKB_OK)
+        c->ahead_bytes = (uint32_t)got;
+    return status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_read(ckb_stream_cursor *cursor, void *buffer, size_t length, size_t *got)
+{
+    ckb_stream_cursor *c = cursor;
+    uint8_t *out = (uint8_t *)buffer;
+    size_t done = 0;
+    int status = CKB_OK;
+    while (done < length) {
+        /* Wraps when the cursor stands before what the buffer holds. */
+        uint32_t behind = c->offset - c->ahead;
+        if (behind >= c->ahead_bytes) {
+            status = ckbi_stream_read_ahead(c);
+            if (status != CKB_OK)
+                break;
+            continue;
+        }
+        size_t step = (size_t)ckbi_min(length - done, c->ahead_bytes - behind);
+        ckbi_copy(out + done, c->buffer + behind, step);
+        c->offset += (uint32_t)step;
+        done += step;
+    }
+    *got = done;
+    return done > 0 ? CKB_OK : status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_seek(ckb_stream_cursor *cursor, uint64_t position)
+{
+    ckb_stream_cursor *c = cursor;
+    ckb_chunk_id next = c->next;
+    uint64_t base = c->base;
+    uint32_t length = c->length;
+    int status = CKB_OK;
+    while (position < base && status == CKB_OK) {
+        next.chunk--;
+        status = ckbi_stream_look(c, next.chunk - 1, &length);
+        base -= length;
+    }
+    while (position > base + length && status == CKB_OK) {
+        base += length;
+        status = ckbi_stream_look(c, next.chunk, &length);
+        next.chunk++;
+    }
+    if (status == CKB_END && position < c->base)
+        status = CKB_DELETED; /* replaced meanwhile */
+    if (status != CKB_OK)
+        return status;
+    if (next.chunk != c->next.chunk)
+        c->ahead_bytes = 0;
+    c->next = next;
+    c->base = base;
+    c->length = length;
+    c->offset = (uint32_t)(position - base);
+    return CKB_OK;
+}
+
+CKBI_CHUNK_DEF uint64_t ckb_stream_position(const ckb_stream_cursor *cursor)
+{
+    return cursor->base + cursor->offset;
+}
+
+CKBI_CHUNK_DEF void ckb_stream_cursor_fault(const ckb_stream_cursor *cursor, ckb_chunk_id *id, ckb_fault *fault)
+{
+    *id = cursor->fault_id;
+    *fault = cursor->reader->fault;
 }
 
 /* ---------------------------------------------------------------------------------------------- >>log-impl
