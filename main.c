@@ -511,6 +511,8 @@ static const ckb_option log_options[LOG_OPTION_COUNT] = {
         "index, length, crc32c"),
 };
 
+static const ckb_option teragen_options[QUALIFY_OPTION_COUNT] = {BENCH_OPTIONS("text|json|csv")};
+
 typedef struct screen {
     bool quiet, terminal;
     uint64_t shown_ns;
@@ -2591,6 +2593,8 @@ static const command commands[] = {
      WRITE_OPTION_COUNT, NULL, run_bench, true},
     {"log", "How fast do threads append to a log, and which segments does it want?", "[TARGET]", 0, 1,
      log_options, LOG_OPTION_COUNT, NULL, run_bench, true},
+    {"teragen", "What do tiny writes cost, and do all rows come back?", "[TARGET]", 0, 1, teragen_options,
+     QUALIFY_OPTION_COUNT, NULL, run_bench, true},
     {"format", "Make an empty volume", "TARGET", 1, 1, format_options, FORMAT_OPTION_COUNT,
      "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n", run_format, false},
     {"info", "What a volume holds", "TARGET", 1, 1, info_options, INFO_OPTION_COUNT,
