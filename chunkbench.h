@@ -8,10 +8,11 @@
  *               >>macros   what can be configured at compile time
  *   FORMAT      >>format   every byte on the medium, and why
  *               >>recovery what a mount does with what it finds
- *   API         >>config >>status >>medium >>volume >>container >>chunk >>log >>check >>bench
+ *   API         >>config >>status >>medium >>volume >>container >>chunk >>stream >>log >>check >>bench
  *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
  *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
- *               >>chunk-write >>compact >>chunk-read >>log-impl >>volume-api >>checkpoint >>check-impl >>text
+ *               >>chunk-write >>compact >>chunk-read >>stream-impl >>log-impl >>volume-api >>checkpoint
+ *               >>check-impl >>text
  *
  * ---------------------------------------------------------------------------------------------- >>start
  *
@@ -32,6 +33,14 @@
  *     ckb_writer_open(volume, NULL, malloc(bytes), bytes, &writer);
  *     ckb_chunk_id id = {7, 0, 0};
  *     ckb_chunk_write(writer, &id, "hello", 5, CKB_DURABLE);
+ *
+ * or, where many tiny writes are to become chunks, a stream over one block:
+ *
+ *     bytes = ckb_stream_memory(&medium.geometry, NULL);
+ *     ckb_stream *stream;
+ *     ckb_stream_open(writer, 7, 1, NULL, 0, malloc(bytes), bytes, &stream);
+ *     ckb_stream_write(stream, "hello", 5);
+ *     ckb_stream_close(stream, CKB_DURABLE);
  *
  * or, for a log beside or instead of the chunks:
  *
@@ -64,6 +73,8 @@
  *   - What was deleted or overwritten durably never comes back. Bytes of an earlier life of a segment, of
  *     an earlier volume or of another place never verify.
  *   - A chunk is there whole or not at all. A read returns verified bytes or an error.
+ *   - Of a block that a stream writes a reader finds a prefix at any time, and after a crash one that holds all
+ *     that was acknowledged by ckb_stream_hsync or a durable ckb_stream_close. It can tell whether it is all.
  *   - "Never written", "deleted", "corrupt" and "I/O error" are four different answers. A lost segment
  *     never turns into "not found".
  *   - Nothing durable is rewritten in place: each write unit is written at most once between two erases,
@@ -88,13 +99,14 @@
  *
  * Without CKB_THREADS a volume belongs to one thread. With it every function may be called from any thread at
  * any time, except that ckb_mount and ckb_unmount run alone, that ckb_writer_close and ckb_log_close must be the
- * last call on a writer or log, and that a reader or cursor serves one thread at a time. Callbacks run in the calling thread and must not call
- * into the volume. The library starts no threads and reads no clock.
+ * last call on a writer or log, and that a reader, cursor or stream serves one thread at a time. Callbacks run in
+ * the calling thread and must not call into the volume. The library starts no threads and reads no clock.
  *
  * ---------------------------------------------------------------------------------------------- >>memory
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
- * ckb_reader_memory, ckb_log_cursor_memory. The index takes 32 bytes a slot at a load of 3/4, and two bytes for
+ * ckb_reader_memory, ckb_log_cursor_memory, ckb_stream_memory (one chunk), ckb_stream_cursor_memory. The index takes
+ * 32 bytes a slot at a load of 3/4, and two bytes for
  * eight slots: about 43 bytes a chunk. A segment takes 60 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
  * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. The stack takes up to
@@ -314,6 +326,16 @@
 #else
 #define CKB_API extern
 #endif
+#endif
+
+/* For the one function that is called too often to be a call. */
+#if defined(__GNUC__)
+#define CKB_INLINE static inline __attribute__((unused))
+#define CKB_COPY __builtin_memcpy
+#else
+#include <string.h>
+#define CKB_INLINE static inline
+#define CKB_COPY memcpy
 #endif
 
 #ifdef __cplusplus
@@ -733,6 +755,121 @@ CKB_API int ckb_chunk_stat(ckb_volume *volume, const ckb_chunk_id *id, ckb_chunk
 CKB_API int ckb_chunk_next(ckb_volume *volume, uint64_t *cursor, ckb_chunk_info *info);
 #endif /* CKB_NO_CHUNKS */
 
+/* ---------------------------------------------------------------------------------------------- >>stream
+ * A block as a sequence of bytes: many tiny writes become chunks of a block, numbered from 0. A chunk is written
+ * once, when the buffer is full, at ckb_stream_flush and at ckb_stream_hsync; so chunks of one block differ in
+ * length. An empty chunk ends the block: a reader knows by it that nothing is missing. It is what
+ * ckb_stream_close writes.
+ *
+ * A crash leaves a prefix. What had reached the medium behind a chunk that was lost is not part of the block; it
+ * is deleted, durably, before the chunk in front of it is written again, so that it is never taken for new. */
+
+/* A stream that writes. One thread at a time; any number of streams may share a writer. The fields are for
+ * ckb_stream_write alone; there is more behind them. */
+typedef struct ckb_stream {
+    uint8_t *at;
+    size_t room; /* bytes that the buffer still takes; 0 also after a failure */
+    uint64_t write_calls;
+} ckb_stream;
+
+typedef struct ckb_stream_config {
+    size_t chunk_bytes; /* where a chunk ends if nobody ends it earlier; 0: 4 MiB, or what a segment holds */
+} ckb_stream_config;
+
+#define CKB_APPEND 4u /* go on behind what the block holds */
+
+typedef struct ckb_stream_info {
+    uint64_t position; /* bytes that the block will have: those found at opening and all that were taken */
+    uint64_t buffered; /* of those, what is in the buffer only: not readable yet */
+    uint64_t write_calls, flush_calls, hsync_calls, close_calls;
+    uint32_t chunks; /* of the block, the end not included */
+} ckb_stream_info;
+
+#if !defined(CKB_READ_ONLY) && !defined(CKB_NO_CHUNKS)
+/* Bytes that a stream needs: one chunk, and a little. 0: such chunks do not fit a segment. */
+CKB_API size_t ckb_stream_memory(const ckb_geometry *geometry, const ckb_stream_config *config);
+
+/* Opens a stream in `memory`, which is the stream's until it is closed or given up; nobody else knows of it, so
+ * one that is not wanted any more needs no call. Nothing is written, but for CKB_OVERWRITE. Flags:
+ *   0              the block must be new. CKB_EXISTS: it is there; CKB_DELETED: it was.
+ *   CKB_OVERWRITE  a block that is or was there is deleted first, durably.
+ *   CKB_APPEND     goes on behind what is there: an ended block is open again, one that a crash cut off goes on
+ *                  at the cut. Looks at each chunk of the block once, in memory. CKB_CORRUPT: chunks of the block
+ *                  may be lost, so nobody knows where it ends. CKB_DELETED: the block was deleted.
+ * A block has one stream at a time; that is the caller's to see to (a second one may get CKB_EXISTS).
+ * CKB_NOTFOUND, CKB_DELETED: the container; CKB_READONLY: it is not open, or the volume. CKB_INVALID: flags, or
+ * too little memory. With CKB_OVERWRITE also CKB_FAILED, CKB_IO, CKB_NOSPACE. */
+CKB_API int ckb_stream_open(ckb_writer *writer, uint64_t container, uint64_t block,
+                            const ckb_stream_config *config, unsigned flags, void *memory, size_t bytes,
+                            ckb_stream **stream);
+
+/* The part of ckb_stream_write for what does not fit the buffer. */
+CKB_API int ckb_stream_write_more(ckb_stream *stream, const void *data, size_t length);
+
+/* Appends to the block. Not readable before the chunk is full or flushed. Mostly a compare and a copy.
+ * CKB_NOSPACE: no room for the chunk that the buffer holds; nothing of `data` was taken, or of more than a chunk
+ * as much as ckb_stream_stat's position says. The buffer is kept: the call may be made again when there is room.
+ * CKB_TOOBIG: the block has 2^32 - 1 chunks; as CKB_NOSPACE. All others are final for the stream, and each later
+ * call says the same: CKB_FAILED, CKB_IO (the mount takes no more writes), CKB_EXISTS (somebody else writes this
+ * block), CKB_NOTFOUND, CKB_DELETED, CKB_READONLY (the container), CKB_INVALID (the stream was closed). */
+CKB_INLINE int ckb_stream_write(ckb_stream *stream, const void *data, size_t length)
+{
+    if (length - 1 >= stream->room) /* too much, or nothing */
+        return ckb_stream_write_more(stream, data, length);
+    CKB_COPY(stream->at, data, length);
+    stream->at += length;
+    stream->room -= length;
+    stream->write_calls++;
+    return CKB_OK;
+}
+
+/* hflush: all that was written can be read on return; it is not durable. Ends the chunk, unless nothing is
+ * buffered: the next one goes on behind it. So each flush costs what a chunk costs, about 100 bytes on the
+ * medium and 43 in memory, besides the data. Status as ckb_stream_write. */
+CKB_API int ckb_stream_flush(ckb_stream *stream);
+
+/* hsync: a flush, and all that was written is durable on return. Costs a sync of the medium and its padding to
+ * a write unit on top of what a flush costs; streams that share a writer share syncs. Status as
+ * ckb_stream_write. */
+CKB_API int ckb_stream_hsync(ckb_stream *stream);
+
+/* Flushes and ends the block; flags: CKB_DURABLE. The memory is the caller's again when it returns CKB_OK or a
+ * final status. CKB_NOSPACE: the block is not ended, and the call may be made again. */
+CKB_API int ckb_stream_close(ckb_stream *stream, unsigned flags);
+
+/* Where the stream stands. Fills `info` also after a failure or a close. */
+CKB_API void ckb_stream_stat(const ckb_stream *stream, ckb_stream_info *info);
+#endif
+
+/* A stream that reads: a position in a block. One thread at a time; any number beside the one that writes. */
+typedef struct ckb_stream_cursor ckb_stream_cursor;
+
+#ifndef CKB_NO_CHUNKS
+/* Bytes for a cursor that reads ahead `buffer_bytes` (0: 64 KiB; in windows of CKB_WINDOW_BYTES). */
+CKB_API size_t ckb_stream_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes);
+
+/* Opens at position 0 of a block, which need not be there yet. There is nothing to close. CKB_INVALID. */
+CKB_API int ckb_stream_cursor_open(ckb_volume *volume, uint64_t container, uint64_t block, void *memory,
+                                   size_t bytes, ckb_stream_cursor **cursor);
+
+/* Reads up to `length` bytes, over ends of chunks; the position moves on by `*got`. Fewer than asked for, and
+ * CKB_OK, only where the next call tells why: nothing is read then. CKB_END: the block ends here, all of it was
+ * read. CKB_NOTFOUND: there is no more, and no end: it is being written, or a crash cut it off; a later call may
+ * find more. CKB_DELETED: block or container, or the block was replaced meanwhile. CKB_CORRUPT: does not verify,
+ * or what follows may have been in a lost segment. CKB_IO: could not be read. */
+CKB_API int ckb_stream_read(ckb_stream_cursor *cursor, void *buffer, size_t length, size_t *got);
+
+/* Moves to a position, which may be the end of what is there. Walks over the lengths of the chunks in between,
+ * in memory, since they differ. CKB_END, CKB_NOTFOUND: it lies behind the end (see ckb_stream_read); CKB_DELETED,
+ * CKB_CORRUPT: a chunk on the way. The cursor then stays where it was. */
+CKB_API int ckb_stream_seek(ckb_stream_cursor *cursor, uint64_t position);
+
+CKB_API uint64_t ckb_stream_position(const ckb_stream_cursor *cursor);
+
+/* The fault of the cursor's last read, and the chunk that it was about. */
+CKB_API void ckb_stream_cursor_fault(const ckb_stream_cursor *cursor, ckb_chunk_id *id, ckb_fault *fault);
+#endif /* CKB_NO_CHUNKS */
+
 /* ---------------------------------------------------------------------------------------------- >>log
  * Entries under rising indexes: appended at one end and truncated there, purged at the other. A volume holds
  * several logs by name. An entry has an index, a 64-bit term or tag of the caller's, and bytes. Indexes go from
@@ -1002,6 +1139,43 @@ CKB_API void ckb_meter_mark(ckb_meter *meter, uint64_t now_ns, uint64_t events);
 /* Events per second: `rates` over 1, 5 and 15 minutes; the result is the mean since the start. */
 CKB_API double ckb_meter_rates(ckb_meter *meter, uint64_t now_ns, double rates[3]);
 
+/* --------------------------------------------------------------------------------------------- >>teragen
+ * The rows that Hadoop's TeraGen writes, byte for byte, and their checksum. A generator of 128 bits (x becomes
+ * a * x + c) makes 10 bytes of key and 90 of value from the number of the row alone. The checksum is the sum of
+ * the rows' CRC-32 over 128 bits: it does not depend on their order, nor on who made them. */
+
+#define CKB_TERAGEN_ROW_BYTES 100u
+#define CKB_TERAGEN_KEY_BYTES 10u /* the rest is the value */
+
+typedef struct ckb_teragen {
+    uint64_t row;       /* the next one to make */
+    uint64_t low, high; /* state of the generator after as many steps */
+} ckb_teragen;
+
+typedef struct ckb_teragen_sum {
+    uint64_t low, high; /* what the field prints is `low` */
+} ckb_teragen_sum;
+
+/* CRC-32 as zlib computes it (reflected polynomial 0xEDB88320), by a table that is the caller's. */
+typedef struct ckb_crc32_table {
+    uint32_t state[8][256];
+} ckb_crc32_table;
+
+CKB_API void ckb_crc32_table_init(ckb_crc32_table *table);
+
+/* `crc` is 0 at first or the result for the bytes before. Any thread. */
+CKB_API uint32_t ckb_crc32(const ckb_crc32_table *table, uint32_t crc, const void *data, size_t bytes);
+
+/* Goes to a row; takes some 128-bit products for each bit of its number. */
+CKB_API void ckb_teragen_seek(ckb_teragen *teragen, uint64_t row);
+
+/* Makes the next `count` rows, of CKB_TERAGEN_ROW_BYTES each. */
+CKB_API void ckb_teragen_make(ckb_teragen *teragen, void *rows, size_t count);
+
+/* Adds the checksums of whole rows. */
+CKB_API void ckb_teragen_add(ckb_teragen_sum *sum, const ckb_crc32_table *table, const void *rows,
+                             size_t count);
+
 /* --------------------------------------------------------------------------------------------- >>options
  * One table per workload: parsing, help, the settings of a result and the refusal of what is not in it
  * all come from the table. */
@@ -1220,6 +1394,26 @@ typedef struct ckb_log_result {
     ckb_disk_use disk;
 } ckb_log_result;
 
+/* What one stream did: calls, and how long they took together. */
+typedef struct ckb_stream_use {
+    uint64_t first_row, rows;
+    uint64_t chunks;
+    uint64_t write_calls, write_ns;
+    uint64_t flush_calls, flush_ns;
+    uint64_t hsync_calls, hsync_ns;
+    uint64_t close_calls, close_ns;
+} ckb_stream_use;
+
+/* What only TeraGen has. */
+typedef struct ckb_teragen_result {
+    uint64_t rows; /* to write */
+    uint64_t chunk_bytes, chunks;
+    uint64_t write_calls, write_ns; /* over all streams */
+    ckb_teragen_sum sum;            /* of the rows made */
+    const ckb_stream_use *streams;  /* one for each mapper */
+    uint32_t stream_count;
+} ckb_teragen_result;
+
 /* One row: where on the axes, and what was measured there. */
 typedef struct ckb_bench_result {
     uint32_t threads;
@@ -1232,10 +1426,11 @@ typedef struct ckb_bench_result {
     uint64_t sync_interval_ns;
     uint64_t rate_limit_milli; /* thousandths per second; 0: closed loop */
     bool shared;
-    bool raw;       /* the ceiling: plain sequential writing, one operation is size_bytes */
-    bool is_log;    /* entries of a log, not chunks: `log` has more */
-    bool finished;  /* neither interrupted nor stopped by a failure */
-    uint32_t round; /* of a sweep with rounds, from 1 */
+    bool raw;        /* the ceiling: plain sequential writing, one operation is size_bytes */
+    bool is_log;     /* entries of a log, not chunks: `log` has more */
+    bool is_teragen; /* rows of TeraGen: `teragen` has more; sizes are of rows, sync_every is of hsyncs */
+    bool finished;   /* neither interrupted nor stopped by a failure */
+    uint32_t round;  /* of a sweep with rounds, from 1 */
     uint64_t operations, failures, bytes;
     uint64_t elapsed_ns; /* first start to last end */
     uint64_t sync_ns;    /* the final sync, after elapsed; of no meaning with sync none */
@@ -1251,6 +1446,7 @@ typedef struct ckb_bench_result {
     uint32_t stall_count; /* listed ones: the longest, longest first */
     ckb_stall stall[CKB_STALLS_MAX];
     ckb_log_result log;
+    ckb_teragen_result teragen;
 } ckb_bench_result;
 
 #define CKB_SWEEP_MAX CKB_OPTION_LIST_MAX
@@ -7958,6 +8154,458 @@ CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, ui
     return status;
 }
 
+/* ---------------------------------------------------------------------------------------------- >>stream-impl
+ * A stream that writes keeps one chunk in a buffer. Invariant: when a chunk is written, the one behind it is not
+ * there, durably; so whoever reads on behind a chunk finds what this stream wrote there, or nothing. */
+
+#ifndef CKB_READ_ONLY
+#define CKBI_STREAM_CHUNK_BYTES ((uint64_t)4 << 20)
+#define CKBI_STREAM_CHUNK_LAST UINT32_MAX /* only the end of a block may have this number */
+
+typedef struct ckbi_stream {
+    ckb_stream head; /* first: the stream that callers see */
+    ckb_writer *writer;
+    ckb_chunk_id id; /* of the chunk that the buffer becomes */
+    unsigned flags;  /* to write it with */
+    bool ended;      /* the empty chunk that ends the block is there, under that number */
+    int error;       /* final */
+    uint8_t *buffer;
+    size_t chunk_bytes;
+    uint64_t base; /* position of the buffer in the block */
+    uint64_t flush_calls, hsync_calls, close_calls;
+} ckbi_stream;
+
+/* 0: impossible on this geometry. */
+static CKBI_UNUSED size_t ckbi_stream_chunk_bytes(const ckb_geometry *g, const ckb_stream_config *config)
+{
+    uint64_t most = ckbi_geometry_valid(g) ? ckbi_payload_max(g) : 0;
+    if (!config || config->chunk_bytes == 0)
+        return (size_t)ckbi_min(most, CKBI_STREAM_CHUNK_BYTES);
+    return config->chunk_bytes <= most ? config->chunk_bytes : 0;
+}
+
+static CKBI_UNUSED ckbi_stream *ckbi_stream_layout(const ckb_geometry *g, size_t chunk_bytes, ckbi_arena *arena)
+{
+    ckbi_stream *s = (ckbi_stream *)ckbi_arena_take(arena, sizeof(ckbi_stream), 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, chunk_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    if (!s || !buffer)
+        return NULL;
+    ckbi_fill(s, 0, sizeof(*s));
+    s->buffer = buffer;
+    s->chunk_bytes = chunk_bytes;
+    s->head.at = buffer;
+    s->head.room = chunk_bytes;
+    return s;
+}
+
+CKBI_CHUNK_DEF size_t ckb_stream_memory(const ckb_geometry *geometry, const ckb_stream_config *config)
+{
+    ckbi_arena arena = {NULL, NULL, 0};
+    size_t chunk_bytes = ckbi_stream_chunk_bytes(geometry, config);
+    if (chunk_bytes == 0)
+        return 0;
+    ckbi_stream_layout(geometry, chunk_bytes, &arena);
+    return arena.used;
+}
+
+/* Deletes the chunk `id` and those that follow it, durably. `*flags`: what the next write of `id` needs. */
+static CKBI_UNUSED int ckbi_stream_clear(ckb_writer *w, const ckb_chunk_id *id, unsigned *flags)
+{
+    ckb_chunk_id at = *id;
+    ckb_chunk_info info;
+    int status, found = CKB_OK;
+    bool any = false;
+    while ((found = ckb_chunk_stat(w->volume, &at, &info)) == CKB_OK) {
+        status = ckb_chunk_delete(w, &at, 0);
+        if (status != CKB_OK)
+            return status;
+        any = true;
+        if (at.chunk++ == CKBI_STREAM_CHUNK_LAST)
+            break;
+    }
+    *flags = any || found == CKB_DELETED ? CKB_OVERWRITE : 0;
+    return any ? ckb_writer_commit(w) : CKB_OK;
+}
+
+/* Where the bytes of a block end, for an append. */
+static CKBI_UNUSED int ckbi_stream_find_end(ckbi_stream *s)
+{
+    ckb_chunk_info info;
+    int status;
+    while ((status = ckb_chunk_stat(s->writer->volume, &s->id, &info)) == CKB_OK && info.length > 0) {
+        if (s->id.chunk == CKBI_STREAM_CHUNK_LAST)
+            return CKB_TOOBIG;
+        s->base += info.length;
+        s->id.chunk++;
+    }
+    s->ended = status == CKB_OK;
+    s->flags = s->ended || status == CKB_DELETED ? CKB_OVERWRITE : 0;
+    return status == CKB_CORRUPT || (status == CKB_DELETED && s->id.chunk == 0) ? status : CKB_OK;
+}
+
+/* What is there under the number of a block that must be new. */
+static CKBI_UNUSED int ckbi_stream_expect_none(const ckbi_stream *s)
+{
+    ckb_chunk_info info;
+    int status = ckb_chunk_stat(s->writer->volume, &s->id, &info);
+    return status == CKB_OK ? CKB_EXISTS : status == CKB_DELETED ? CKB_DELETED : CKB_OK;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_open(ckb_writer *writer, uint64_t container, uint64_t block,
+                                   const ckb_stream_config *config, unsigned flags, void *memory, size_t bytes,
+                                   ckb_stream **stream)
+{
+    const ckb_geometry *g = &writer->volume->medium.geometry;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    ckb_container_info info;
+    size_t chunk_bytes = ckbi_stream_chunk_bytes(g, config);
+    *stream = NULL;
+    if (chunk_bytes == 0 || (flags != 0 && flags != CKB_OVERWRITE && flags != CKB_APPEND))
+        return CKB_INVALID;
+    ckbi_stream *s = ckbi_stream_layout(g, chunk_bytes, &arena);
+    if (!s)
+        return CKB_INVALID;
+    s->writer = writer;
+    s->id.container = container;
+    s->id.block = block;
+    int status = ckb_container_stat(writer->volume, container, &info);
+    if (status == CKB_OK && info.state != CKB_CONTAINER_OPEN)
+        status = CKB_READONLY;
+    if (status != CKB_OK)
+        return status;
+    status = flags == CKB_OVERWRITE ? ckbi_stream_clear(writer, &s->id, &s->flags)
+             : flags == CKB_APPEND  ? ckbi_stream_find_end(s)
+                                    : ckbi_stream_expect_none(s);
+    if (status == CKB_OK)
+        *stream = &s->head;
+    return status;
+}
+
+static CKBI_UNUSED size_t ckbi_stream_buffered(const ckbi_stream *s)
+{
+    return (size_t)(s->head.at - s->buffer);
+}
+
+/* Keeps a failure, unless the same call may succeed later. */
+static CKBI_UNUSED int ckbi_stream_settle(ckbi_stream *s, int status)
+{
+    if (status != CKB_OK && status != CKB_NOSPACE && status != CKB_TOOBIG) {
+        s->error = status;
+        s->head.room = 0;
+    }
+    return status;
+}
+
+/* Writes a chunk, or the end. After a failure nothing has changed. */
+static CKBI_UNUSED int ckbi_stream_put(ckbi_stream *s, const uint8_t *data, size_t length)
+{
+    ckb_chunk_id next = s->id;
+    unsigned next_flags = 0;
+    int status = CKB_OK;
+    if (s->id.chunk != CKBI_STREAM_CHUNK_LAST) {
+        next.chunk++;
+        status = ckbi_stream_clear(s->writer, &next, &next_flags);
+    } else if (length > 0) {
+        status = CKB_TOOBIG;
+    }
+    if (status == CKB_OK)
+        status = ckb_chunk_write(s->writer, &s->id, data, length, s->flags);
+    if (status != CKB_OK)
+        return ckbi_stream_settle(s, status);
+    s->ended = length == 0;
+    if (length > 0) {
+        s->id = next;
+        s->flags = next_flags;
+        s->base += length;
+    }
+    return CKB_OK;
+}
+
+/* Ends the chunk that the buffer holds. */
+static CKBI_UNUSED int ckbi_stream_end_chunk(ckbi_stream *s)
+{
+    size_t length = ckbi_stream_buffered(s);
+    int status = s->error;
+    if (status == CKB_OK && length > 0)
+        status = ckbi_stream_put(s, s->buffer, length);
+    if (status == CKB_OK) {
+        s->head.at = s->buffer;
+        s->head.room = s->chunk_bytes;
+    }
+    return status;
+}
+
+/* Fills the buffer from *data and writes it, or writes from the caller's memory what would be all of it. */
+static CKBI_UNUSED int ckbi_stream_fill_chunk(ckbi_stream *s, const uint8_t *data)
+{
+    size_t room = s->head.room;
+    if (room == s->chunk_bytes)
+        return ckbi_stream_put(s, data, room);
+    ckbi_copy(s->head.at, data, room);
+    s->head.at += room;
+    int status = ckbi_stream_end_chunk(s);
+    if (status != CKB_OK)
+        s->head.at -= room; /* taken back */
+    return status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_write_more(ckb_stream *stream, const void *data, size_t length)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    const uint8_t *from = (const uint8_t *)data;
+    s->head.write_calls++;
+    if (s->error != CKB_OK || length == 0)
+        return s->error;
+    while (length > s->head.room) {
+        size_t part = s->head.room;
+        int status = ckbi_stream_fill_chunk(s, from);
+        if (status != CKB_OK)
+            return status;
+        from += part;
+        length -= part;
+    }
+    ckbi_copy(s->head.at, from, length);
+    s->head.at += length;
+    s->head.room -= length;
+    return CKB_OK;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_flush(ckb_stream *stream)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    s->flush_calls++;
+    return ckbi_stream_end_chunk(s);
+}
+
+CKBI_CHUNK_DEF int ckb_stream_hsync(ckb_stream *stream)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    s->hsync_calls++;
+    int status = ckbi_stream_end_chunk(s);
+    return status == CKB_OK ? ckbi_stream_settle(s, ckb_writer_commit(s->writer)) : status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_close(ckb_stream *stream, unsigned flags)
+{
+    ckbi_stream *s = (ckbi_stream *)stream;
+    s->close_calls++;
+    if ((flags & ~CKB_DURABLE) != 0)
+        return CKB_INVALID;
+    int status = ckbi_stream_end_chunk(s);
+    if (status == CKB_OK && !s->ended)
+        status = ckbi_stream_put(s, NULL, 0);
+    if (status == CKB_OK && (flags & CKB_DURABLE) != 0)
+        status = ckbi_stream_settle(s, ckb_writer_commit(s->writer));
+    if (status == CKB_OK)
+        (void)ckbi_stream_settle(s, CKB_INVALID);
+    return status;
+}
+
+CKBI_CHUNK_DEF void ckb_stream_stat(const ckb_stream *stream, ckb_stream_info *info)
+{
+    const ckbi_stream *s = (const ckbi_stream *)stream;
+    info->buffered = ckbi_stream_buffered(s);
+    info->position = s->base + info->buffered;
+    info->write_calls = s->head.write_calls;
+    info->flush_calls = s->flush_calls;
+    info->hsync_calls = s->hsync_calls;
+    info->close_calls = s->close_calls;
+    info->chunks = s->id.chunk;
+}
+#endif /* CKB_READ_ONLY */
+
+/* Reads ahead in whole windows, so that each is verified once however small the reads are. */
+struct ckb_stream_cursor {
+    ckb_reader *reader;
+    ckb_chunk_id next; /* the chunk behind the one the cursor is in, from 0 */
+    uint64_t base;     /* position of that chunk in the block */
+    uint32_t length;   /* of it; 0: there was none yet */
+    uint32_t offset;   /* of the cursor in it */
+    uint32_t ahead;    /* offset of what the buffer holds */
+    void *reader_memory;
+    uint32_t ahead_bytes;
+    uint32_t buffer_bytes;
+    uint8_t *buffer;
+    ckb_chunk_id fault_id;
+};
+
+static CKBI_UNUSED size_t ckbi_stream_cursor_buffer(const ckb_geometry *g, size_t wanted)
+{
+    uint64_t bytes = ckbi_min(wanted ? wanted : 64 * 1024, UINT32_MAX / 2);
+    return (size_t)ckbi_align_up(bytes, ckbi_max(CKB_WINDOW_BYTES, g->read_unit));
+}
+
+static CKBI_UNUSED ckb_stream_cursor *ckbi_stream_cursor_layout(const ckb_geometry *g, size_t buffer_bytes,
+                                                                ckbi_arena *arena)
+{
+    ckb_stream_cursor *c = (ckb_stream_cursor *)ckbi_arena_take(arena, sizeof(ckb_stream_cursor), 64);
+    uint8_t *buffer = (uint8_t *)ckbi_arena_take(arena, buffer_bytes, (size_t)ckbi_max(g->buffer_align, 64));
+    void *reader = ckbi_arena_take(arena, ckb_reader_memory(g, 0), 1);
+    if (!c || !buffer || !reader)
+        return NULL;
+    ckbi_fill(c, 0, sizeof(*c));
+    c->buffer = buffer;
+    c->buffer_bytes = (uint32_t)buffer_bytes;
+    c->reader_memory = reader;
+    return c;
+}
+
+CKBI_CHUNK_DEF size_t ckb_stream_cursor_memory(const ckb_geometry *geometry, size_t buffer_bytes)
+{
+    ckbi_arena arena = {NULL, NULL, 0};
+    if (!ckbi_geometry_valid(geometry))
+        return 0;
+    ckbi_stream_cursor_layout(geometry, ckbi_stream_cursor_buffer(geometry, buffer_bytes), &arena);
+    return arena.used;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_cursor_open(ckb_volume *volume, uint64_t container, uint64_t block, void *memory,
+                                          size_t bytes, ckb_stream_cursor **cursor)
+{
+    const ckb_geometry *g = &volume->medium.geometry;
+    /* The buffer gets what is left of the memory behind everything else. */
+    size_t rest = ckb_stream_cursor_memory(g, 1), least = ckbi_stream_cursor_buffer(g, 1);
+    *cursor = NULL;
+    if (bytes < rest)
+        return CKB_INVALID;
+    ckbi_arena arena = {(uint8_t *)memory, (uint8_t *)memory + bytes, 0};
+    uint64_t buffer_bytes = ckbi_align_down(ckbi_min(least + (bytes - rest), UINT32_MAX / 2), least);
+    ckb_stream_cursor *c = ckbi_stream_cursor_layout(g, (size_t)buffer_bytes, &arena);
+    if (!c)
+        return CKB_INVALID;
+    int status = ckb_reader_open(volume, c->reader_memory, ckb_reader_memory(g, 0), &c->reader);
+    if (status != CKB_OK)
+        return status;
+    c->next.container = container;
+    c->next.block = block;
+    *cursor = c;
+    return CKB_OK;
+}
+
+/* The length of a chunk; CKB_END: it is the one that ends the block. */
+static CKBI_UNUSED int ckbi_stream_look(ckb_stream_cursor *c, uint32_t chunk, uint32_t *length)
+{
+    ckb_volume *v = c->reader->source.volume;
+    ckb_chunk_info info;
+    ckb_chunk_id id = c->next, first = c->next;
+    id.chunk = chunk;
+    first.chunk = 0;
+    c->fault_id = id;
+    ckbi_fill(&info, 0, sizeof(info));
+    int status = ckb_chunk_stat(v, &id, &info);
+    *length = info.length;
+    if (status == CKB_OK && info.length == 0)
+        return CKB_END;
+    /* One that was deleted behind a crash's cut says nothing about the block; its first one does. */
+    if (status == CKB_DELETED && chunk > 0 && ckb_chunk_stat(v, &first, &info) != CKB_DELETED)
+        status = CKB_NOTFOUND;
+    if (status != CKB_OK) /* for the fault */
+        (void)ckb_chunk_read(c->reader, &id, 0, c->buffer, 0, NULL);
+    return status;
+}
+
+/* Goes into the next chunk. */
+static CKBI_UNUSED int ckbi_stream_advance(ckb_stream_cursor *c)
+{
+    uint32_t length;
+    int status = ckbi_stream_look(c, c->next.chunk, &length);
+    if (status != CKB_OK)
+        return status;
+    c->base += c->length;
+    c->length = length;
+    c->offset = 0;
+    c->ahead_bytes = 0;
+    c->next.chunk++; /* the last number is never one of data */
+    return CKB_OK;
+}
+
+/* Makes the buffer hold what is at the cursor. */
+static CKBI_UNUSED int ckbi_stream_read_ahead(ckb_stream_cursor *c)
+{
+    if (c->offset == c->length) {
+        int status = ckbi_stream_advance(c);
+        if (status != CKB_OK)
+            return status;
+    }
+    ckb_chunk_id id = c->next;
+    id.chunk--;
+    c->fault_id = id;
+    c->ahead = c->offset - c->offset % CKB_WINDOW_BYTES;
+    c->ahead_bytes = 0;
+    size_t got = 0, wanted = (size_t)ckbi_min(c->buffer_bytes, c->length - c->ahead);
+    int status = ckb_chunk_read(c->reader, &id, c->ahead, c->buffer, wanted, &got);
+    if (status == CKB_END || (status == CKB_OK && got < wanted))
+        return CKB_DELETED; /* a shorter one is there now */
+    if (status == CKB_OK)
+        c->ahead_bytes = (uint32_t)got;
+    return status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_read(ckb_stream_cursor *cursor, void *buffer, size_t length, size_t *got)
+{
+    ckb_stream_cursor *c = cursor;
+    uint8_t *out = (uint8_t *)buffer;
+    size_t done = 0;
+    int status = CKB_OK;
+    while (done < length) {
+        /* Wraps when the cursor stands before what the buffer holds. */
+        uint32_t behind = c->offset - c->ahead;
+        if (behind >= c->ahead_bytes) {
+            status = ckbi_stream_read_ahead(c);
+            if (status != CKB_OK)
+                break;
+            continue;
+        }
+        size_t step = (size_t)ckbi_min(length - done, c->ahead_bytes - behind);
+        ckbi_copy(out + done, c->buffer + behind, step);
+        c->offset += (uint32_t)step;
+        done += step;
+    }
+    *got = done;
+    return done > 0 ? CKB_OK : status;
+}
+
+CKBI_CHUNK_DEF int ckb_stream_seek(ckb_stream_cursor *cursor, uint64_t position)
+{
+    ckb_stream_cursor *c = cursor;
+    ckb_chunk_id next = c->next;
+    uint64_t base = c->base;
+    uint32_t length = c->length;
+    int status = CKB_OK;
+    while (position < base && status == CKB_OK) {
+        next.chunk--;
+        status = ckbi_stream_look(c, next.chunk - 1, &length);
+        base -= length;
+    }
+    while (position > base + length && status == CKB_OK) {
+        base += length;
+        status = ckbi_stream_look(c, next.chunk, &length);
+        next.chunk++;
+    }
+    if (status == CKB_END && position < c->base)
+        status = CKB_DELETED; /* replaced meanwhile */
+    if (status != CKB_OK)
+        return status;
+    if (next.chunk != c->next.chunk)
+        c->ahead_bytes = 0;
+    c->next = next;
+    c->base = base;
+    c->length = length;
+    c->offset = (uint32_t)(position - base);
+    return CKB_OK;
+}
+
+CKBI_CHUNK_DEF uint64_t ckb_stream_position(const ckb_stream_cursor *cursor)
+{
+    return cursor->base + cursor->offset;
+}
+
+CKBI_CHUNK_DEF void ckb_stream_cursor_fault(const ckb_stream_cursor *cursor, ckb_chunk_id *id, ckb_fault *fault)
+{
+    *id = cursor->fault_id;
+    *fault = cursor->reader->fault;
+}
+
 /* ---------------------------------------------------------------------------------------------- >>log-impl
  * A log is an appender of its own and the ring of its segments. Appending: room, index, record. Durability: a
  * commit of the appender. Purge and reset: a fact about the first index. Truncate: facts about segments. */
@@ -10816,6 +11464,15 @@ typedef struct ckbi_wide {
     uint64_t low, high;
 } ckbi_wide;
 
+#if defined(__SIZEOF_INT128__)
+__extension__ typedef unsigned __int128 ckbi_uint128;
+static ckbi_wide ckbi_wide_product(uint64_t a, uint64_t b)
+{
+    ckbi_uint128 whole = (ckbi_uint128)a * b;
+    ckbi_wide product = {(uint64_t)whole, (uint64_t)(whole >> 64)};
+    return product;
+}
+#else
 static ckbi_wide ckbi_wide_product(uint64_t a, uint64_t b)
 {
     uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
@@ -10825,6 +11482,7 @@ static ckbi_wide ckbi_wide_product(uint64_t a, uint64_t b)
     ckbi_wide product = {other << 32 | (uint32_t)low, a_high * b_high + (middle >> 32) + (other >> 32)};
     return product;
 }
+#endif
 
 static ckbi_wide ckbi_wide_sum(ckbi_wide a, ckbi_wide b)
 {
@@ -11149,6 +11807,142 @@ static void ckbi_pattern_fill(const ckbi_pattern *pattern, uint32_t thread, uint
         bytes -= piece;
         key = ckbi_mix(key);
     }
+}
+
+/* --------------------------------------------------------------------------------------------- >>teragen-rows
+ * The rows of TeraGen, made fast enough that it is the storage below that is measured. */
+
+CKB_DEF void ckb_crc32_table_init(ckb_crc32_table *table)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t state = byte;
+        for (unsigned bit = 0; bit < 8; bit++)
+            state = state >> 1 ^ (0xEDB88320u & (0u - (state & 1u)));
+        table->state[0][byte] = state;
+    }
+    for (uint32_t byte = 0; byte < 256; byte++)
+        for (unsigned behind = 1; behind < 8; behind++) {
+            uint32_t state = table->state[behind - 1][byte];
+            table->state[behind][byte] = state >> 8 ^ table->state[0][state & 255];
+        }
+}
+
+/* The state behind four bytes that have `behind` more bytes behind them. */
+static uint32_t ckbi_crc32_word(const ckb_crc32_table *table, uint32_t word, unsigned behind)
+{
+    return (table->state[behind + 3][word & 255] ^ table->state[behind + 2][word >> 8 & 255]) ^
+           (table->state[behind + 1][word >> 16 & 255] ^ table->state[behind][word >> 24]);
+}
+
+CKB_DEF uint32_t ckb_crc32(const ckb_crc32_table *table, uint32_t crc, const void *data, size_t bytes)
+{
+    const uint8_t *at = (const uint8_t *)data;
+    uint32_t state = ~crc;
+    for (; bytes >= 8; bytes -= 8, at += 8)
+        state =
+            ckbi_crc32_word(table, state ^ ckbi_get32(at), 4) ^ ckbi_crc32_word(table, ckbi_get32(at + 4), 0);
+    if (bytes >= 4) {
+        state = ckbi_crc32_word(table, state ^ ckbi_get32(at), 0);
+        bytes -= 4;
+        at += 4;
+    }
+    for (; bytes > 0; bytes--)
+        state = state >> 8 ^ table->state[0][(state ^ *at++) & 255];
+    return ~state;
+}
+
+static const ckbi_wide ckbi_teragen_factor = {UINT64_C(0x4385df649fccf645), UINT64_C(0x2360ed051fc65da4)};
+static const ckbi_wide ckbi_teragen_step = {UINT64_C(0x4950202020202001), UINT64_C(0x4a696d4772617952)};
+
+/* value * factor + step */
+static ckbi_wide ckbi_wide_next(ckbi_wide value, ckbi_wide factor, ckbi_wide step)
+{
+    ckbi_wide product = ckbi_wide_product(value.low, factor.low);
+    product.high += value.low * factor.high + value.high * factor.low;
+    return ckbi_wide_sum(product, step);
+}
+
+/* Skips ahead: the factor and the step of 2^n steps are squared from those of 2^(n-1). */
+CKB_DEF void ckb_teragen_seek(ckb_teragen *teragen, uint64_t row)
+{
+    ckbi_wide state = {0, 0}, zero = {0, 0};
+    ckbi_wide factor = ckbi_teragen_factor, step = ckbi_teragen_step;
+    for (uint64_t left = row; left != 0; left >>= 1) {
+        if (left & 1)
+            state = ckbi_wide_next(state, factor, step);
+        step = ckbi_wide_next(step, factor, step);
+        factor = ckbi_wide_next(factor, factor, zero);
+    }
+    teragen->row = row;
+    teragen->low = state.low;
+    teragen->high = state.high;
+}
+
+static void ckbi_put64_big(uint8_t *bytes, uint64_t value)
+{
+    bytes[0] = (uint8_t)(value >> 56);
+    bytes[1] = (uint8_t)(value >> 48);
+    bytes[2] = (uint8_t)(value >> 40);
+    bytes[3] = (uint8_t)(value >> 32);
+    bytes[4] = (uint8_t)(value >> 24);
+    bytes[5] = (uint8_t)(value >> 16);
+    bytes[6] = (uint8_t)(value >> 8);
+    bytes[7] = (uint8_t)value;
+}
+
+/* Eight upper-case hexadecimal digits, all at once: a digit to a byte, then 7 more where it is above 9. */
+static void ckbi_put_hex(uint8_t *bytes, uint32_t value)
+{
+    uint64_t digits = ((uint64_t)value << 16 & UINT64_C(0x0000FFFF00000000)) | (value & 0xFFFF);
+    digits = (digits | digits << 8) & UINT64_C(0x00FF00FF00FF00FF);
+    digits = (digits | digits << 4) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+    uint64_t letters = (digits + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101);
+    ckbi_put64_big(bytes, digits + UINT64_C(0x3030303030303030) + letters * 7);
+}
+
+static void ckbi_teragen_row(uint8_t *bytes, uint64_t row, ckbi_wide state)
+{
+    static const uint8_t head[] = {0x00, 0x11, '0', '0', '0', '0', '0', '0', '0',
+                                   '0',  '0',  '0', '0', '0', '0', '0', '0', '0'};
+    static const uint8_t middle[] = {0x88, 0x99, 0xAA, 0xBB}, tail[] = {0xCC, 0xDD, 0xEE, 0xFF};
+    static const uint32_t four[16] = {0x30303030, 0x31313131, 0x32323232, 0x33333333, 0x34343434, 0x35353535,
+                                      0x36363636, 0x37373737, 0x38383838, 0x39393939, 0x41414141, 0x42424242,
+                                      0x43434343, 0x44444444, 0x45454545, 0x46464646};
+    ckbi_put64_big(bytes, state.high);
+    bytes[8] = (uint8_t)(state.low >> 56);
+    bytes[9] = (uint8_t)(state.low >> 48);
+    ckbi_copy(bytes + 10, head, sizeof head);
+    ckbi_put_hex(bytes + 28, (uint32_t)(row >> 32));
+    ckbi_put_hex(bytes + 36, (uint32_t)row);
+    ckbi_copy(bytes + 44, middle, sizeof middle);
+    for (unsigned i = 0; i < 12; i++)
+        ckbi_copy(bytes + 48 + 4 * i, &four[state.low >> (44 - 4 * i) & 15], 4);
+    ckbi_copy(bytes + 96, tail, sizeof tail);
+}
+
+CKB_DEF void ckb_teragen_make(ckb_teragen *teragen, void *rows, size_t count)
+{
+    uint8_t *at = (uint8_t *)rows;
+    ckbi_wide state = {teragen->low, teragen->high};
+    for (size_t i = 0; i < count; i++, at += CKB_TERAGEN_ROW_BYTES) {
+        state = ckbi_wide_next(state, ckbi_teragen_factor, ckbi_teragen_step);
+        ckbi_teragen_row(at, teragen->row + i, state);
+    }
+    teragen->row += count;
+    teragen->low = state.low;
+    teragen->high = state.high;
+}
+
+CKB_DEF void ckb_teragen_add(ckb_teragen_sum *sum, const ckb_crc32_table *table, const void *rows, size_t count)
+{
+    const uint8_t *at = (const uint8_t *)rows;
+    uint64_t low = sum->low;
+    for (size_t i = 0; i < count; i++, at += CKB_TERAGEN_ROW_BYTES) {
+        uint32_t crc = ckb_crc32(table, 0, at, CKB_TERAGEN_ROW_BYTES);
+        low += crc;
+        sum->high += low < crc;
+    }
+    sum->low = low;
 }
 
 /* --------------------------------------------------------------------------------------------- >>options */
@@ -11716,6 +12510,9 @@ typedef struct ckbi_plan {
     size_t buffer_bytes;
     bool verify, shared, go_on;
     bool maintenance_thread; /* otherwise the supervisor does it */
+    bool chunk_given;        /* teragen: on the command line */
+    uint64_t chunk_bytes;    /* teragen */
+    uint64_t hsync_rows;     /* teragen: rows of a mapper between two hsyncs; 0: none */
     uint32_t ahead;          /* log: segments prepared ahead; 0: nobody prepares any */
     uint32_t prepare;        /* log: as in ckb_bench_need */
     uint64_t purge_behind;   /* log: entries to keep; 0: all */
@@ -11796,6 +12593,7 @@ typedef struct ckbi_lane {
     uint32_t pending_count;
     ckb_histogram latency, service, durable;
     ckb_histogram rolled, queue, device; /* log; rolled ones are not in durable */
+    struct ckbi_mapper *mapper;          /* teragen */
     uint64_t bytes;                      /* log: of the entries appended */
     uint64_t commit_due_ns;              /* log, with a sync interval */
     uint64_t stalls;
@@ -11809,7 +12607,10 @@ typedef struct ckbi_session {
     const ckb_bench_host *host;
     ckb_bench_report *report;
     ckbi_pattern *pattern;
-    ckbi_arena rest; /* what each run carves anew */
+    ckb_crc32_table *crc32;  /* teragen */
+    ckb_stream_use *streams; /* teragen: of all runs, in their order */
+    uint64_t stream_count;   /* of those, done */
+    ckbi_arena rest;         /* what each run carves anew */
     ckbi_clock clock;
     uint64_t progress_ns; /* of the last progress */
     uint32_t run, run_count;
@@ -12453,6 +13254,9 @@ static void ckbi_result_axes(ckb_bench_result *result, const ckbi_plan *plan)
     result->rate_limit_milli = plan->rate_milli;
     result->shared = plan->shared;
     result->is_log = plan->work->is_log;
+    result->is_teragen = plan->chunk_bytes != 0;
+    result->teragen.rows = result->is_teragen ? plan->count : 0;
+    result->teragen.chunk_bytes = plan->chunk_bytes;
     result->log.ahead = plan->ahead;
     result->log.prepare = plan->prepare;
 }
@@ -14826,6 +15630,426 @@ static int ckbi_qualify_execute(ckbi_session *session, const ckb_option_value *v
     return status;
 }
 
+/* --------------------------------------------------------------------------------------------- >>teragen-workload
+ * The workload `teragen`: mappers, one thread each, write their range of rows through a block stream of their
+ * own, each row in two writes. Rows are made and summed outside of what is timed as writing; a clock around
+ * each call would cost more than the call, so the time of a batch is taken. */
+
+enum {
+    CKBI_TERAGEN_ROWS,
+    CKBI_TERAGEN_MAPPERS,
+    CKBI_TERAGEN_CHUNK,
+    CKBI_TERAGEN_SYNC,
+    CKBI_TERAGEN_SEGMENT,
+    CKBI_TERAGEN_VERIFY,
+    CKBI_TERAGEN_BUFFER,
+    CKBI_TERAGEN_OPTIONS
+};
+
+static const ckb_option ckbi_teragen_options[CKBI_TERAGEN_OPTIONS] = {
+    {"rows", 'n', CKB_OPTION_COUNT, false, "COUNT", "1000000", 1, CKBI_COUNT_MAX, NULL,
+     "rows of 100 bytes per run, over all mappers"},
+    {"mappers", 't', CKB_OPTION_COUNT, true, "LIST", "2", 1, CKBI_THREADS_MAX, NULL,
+     "mappers, one thread and one block each; one run for each in the list"},
+    {"chunk", 's', CKB_OPTION_SIZE, true, "LIST", "4M", 512, UINT64_C(1) << 30, NULL,
+     "bytes that a stream buffers and writes as one chunk"},
+    {"sync", '\0', CKB_OPTION_CHOICE, true, "LIST", "end", 1, CKBI_COUNT_MAX, "none|end",
+     "when rows become durable: never, at the end, or by an hsync of each mapper after every N"},
+    {"segment", '\0', CKB_OPTION_SIZE, true, "LIST", NULL, 4096, UINT64_C(1) << 33, NULL,
+     "bytes per segment; by default such that whole chunks fill one"},
+    {"verify", '\0', CKB_OPTION_FLAG, false, NULL, NULL, 0, 0, NULL,
+     "mount again after each run, read all rows back and sum them again"},
+    {"buffer", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 4096, UINT64_C(1) << 30, NULL,
+     "bytes of each of a writer's two buffers; by default the library's choice"},
+};
+
+#define CKBI_TERAGEN_BATCH 64u /* rows made ahead of the clock; they stay in the first cache */
+#define CKBI_TERAGEN_BATCH_BYTES (CKBI_TERAGEN_BATCH * CKB_TERAGEN_ROW_BYTES)
+
+/* What a lane of this workload has besides. */
+typedef struct ckbi_mapper {
+    ckb_stream *stream; /* null: not open */
+    uint8_t *memory, *rows;
+    uint64_t hsync_due; /* rows until the next hsync */
+    ckb_teragen teragen;
+    ckb_teragen_sum sum;
+    ckb_stream_use use;
+} ckbi_mapper;
+
+static uint64_t ckbi_mapper_first_row(const ckbi_plan *plan, uint32_t number)
+{
+    return plan->count / plan->threads * number + ckbi_min(number, plan->count % plan->threads);
+}
+
+static ckb_chunk_id ckbi_mapper_id(const ckbi_lane *lane)
+{
+    ckb_chunk_id id = {(uint64_t)lane->number + 1, 0, 0};
+    ckb_stream_info info;
+    if (lane->mapper->stream != NULL) {
+        ckb_stream_stat(lane->mapper->stream, &info);
+        id.chunk = info.chunks;
+    }
+    return id;
+}
+
+static bool ckbi_mapper_failed(ckbi_lane *lane, const char *action, int status)
+{
+    ckb_chunk_id id = ckbi_mapper_id(lane);
+    CKBI_STORE(&lane->failures, lane->failures + 1);
+    ckbi_run_fail(lane->run, lane->number, &id, action, status);
+    return false;
+}
+
+/* The time since the lane's mark, which moves on. */
+static uint64_t ckbi_lane_lap(ckbi_lane *lane)
+{
+    uint64_t before_ns = lane->mark_ns;
+    lane->mark_ns = ckbi_clock_read(&lane->clock, lane->run->session->host);
+    return lane->mark_ns - before_ns;
+}
+
+/* Each row is a key and a value. */
+static int ckbi_mapper_write_rows(ckb_stream *stream, const uint8_t *rows, size_t count, uint64_t *calls)
+{
+    for (size_t i = 0; i < count; i++, rows += CKB_TERAGEN_ROW_BYTES) {
+        int status = ckb_stream_write(stream, rows, CKB_TERAGEN_KEY_BYTES);
+        *calls += 1;
+        if (status != CKB_OK)
+            return status;
+        status = ckb_stream_write(stream, rows + CKB_TERAGEN_KEY_BYTES,
+                                  CKB_TERAGEN_ROW_BYTES - CKB_TERAGEN_KEY_BYTES);
+        *calls += 1;
+        if (status != CKB_OK)
+            return status;
+    }
+    return CKB_OK;
+}
+
+static bool ckbi_mapper_batch(ckbi_lane *lane)
+{
+    ckbi_mapper *m = lane->mapper;
+    const ckbi_plan *plan = lane->run->plan;
+    size_t count = (size_t)ckbi_min(ckbi_min(CKBI_TERAGEN_BATCH, lane->share - lane->tried), m->hsync_due);
+    ckb_teragen_make(&m->teragen, m->rows, count);
+    ckb_teragen_add(&m->sum, lane->run->session->crc32, m->rows, count);
+    (void)ckbi_lane_lap(lane);
+    int status = ckbi_mapper_write_rows(m->stream, m->rows, count, &m->use.write_calls);
+    m->use.write_ns += ckbi_lane_lap(lane);
+    lane->tried += count;
+    if (status != CKB_OK)
+        return ckbi_mapper_failed(lane, "write", status);
+    m->hsync_due -= count;
+    if (m->hsync_due == 0) {
+        status = ckb_stream_hsync(m->stream);
+        m->use.hsync_ns += ckbi_lane_lap(lane);
+        m->use.hsync_calls++;
+        m->hsync_due = plan->hsync_rows;
+        if (status != CKB_OK)
+            return ckbi_mapper_failed(lane, "hsync", status);
+    }
+    CKBI_STORE(&lane->done, lane->done + count);
+    return true;
+}
+
+static void ckbi_teragen_loop(ckbi_lane *lane)
+{
+    ckbi_run *run = lane->run;
+    ckbi_mapper *m = lane->mapper;
+    bool good = true;
+    m->use.first_row = ckbi_mapper_first_row(run->plan, lane->number);
+    m->hsync_due = run->plan->hsync_rows != 0 ? run->plan->hsync_rows : UINT64_MAX;
+    ckb_teragen_seek(&m->teragen, m->use.first_row);
+    while (good && lane->tried < lane->share && CKBI_LOAD(&run->stop) == 0) {
+        good = ckbi_mapper_batch(lane);
+        ckbi_lane_serve(lane);
+    }
+    if (!good)
+        return;
+    /* Also when the run was interrupted: what was written until then is a whole block. */
+    (void)ckbi_lane_lap(lane);
+    int status = ckb_stream_close(m->stream, 0);
+    m->use.close_ns = ckbi_lane_lap(lane);
+    m->use.close_calls = 1;
+    if (status != CKB_OK)
+        (void)ckbi_mapper_failed(lane, "close", status);
+}
+
+/* ---- before and after the threads */
+
+static ckb_stream_config ckbi_plan_stream(const ckbi_plan *plan)
+{
+    ckb_stream_config config = {(size_t)plan->chunk_bytes};
+    return config;
+}
+
+static bool ckbi_teragen_carve(ckbi_run *run, ckbi_arena *arena)
+{
+    const ckbi_plan *plan = run->plan;
+    ckb_stream_config config = ckbi_plan_stream(plan);
+    size_t bytes = ckb_stream_memory(&plan->geometry, &config);
+    if (bytes == 0 || !ckbi_chunk_carve(run, arena))
+        return false;
+    for (uint32_t i = 0; i < plan->threads; i++) {
+        ckbi_mapper *m = ckbi_arena_take(arena, sizeof *m, 64);
+        uint8_t *memory = ckbi_arena_take(arena, bytes, 64);
+        uint8_t *rows = ckbi_arena_take(arena, CKBI_TERAGEN_BATCH_BYTES, 64);
+        if (arena->end == NULL)
+            continue;
+        if (m == NULL || memory == NULL || rows == NULL)
+            return false;
+        ckbi_fill(m, 0, sizeof *m);
+        m->memory = memory;
+        m->rows = rows;
+        run->lanes[i].mapper = m;
+    }
+    if (plan->verify) {
+        run->reader_bytes = ckb_stream_cursor_memory(&plan->geometry, 0);
+        run->reader_memory = ckbi_arena_take(arena, run->reader_bytes, 64);
+    }
+    return true;
+}
+
+static int ckbi_teragen_open(ckbi_run *run)
+{
+    const ckbi_plan *plan = run->plan;
+    ckb_stream_config config = ckbi_plan_stream(plan);
+    size_t bytes = ckb_stream_memory(&plan->geometry, &config);
+    int status = ckbi_chunk_open(run);
+    for (uint32_t i = 0; i < plan->threads && status == CKB_OK; i++) {
+        ckbi_lane *lane = &run->lanes[i];
+        status = ckb_stream_open(lane->writer, (uint64_t)i + 1, 0, &config, 0, lane->mapper->memory, bytes,
+                                 &lane->mapper->stream);
+    }
+    return status;
+}
+
+static void ckbi_teragen_merge(ckbi_run *run, ckb_bench_result *result)
+{
+    ckb_teragen_result *t = &result->teragen;
+    ckb_stream_use *streams = run->session->streams + run->session->stream_count;
+    result->bytes = result->operations * CKB_TERAGEN_ROW_BYTES;
+    result->sync_every = run->plan->hsync_rows;
+    t->streams = streams;
+    t->stream_count = run->lane_count;
+    for (uint32_t i = 0; i < run->lane_count; i++) {
+        ckbi_mapper *m = run->lanes[i].mapper;
+        ckbi_wide sum = {t->sum.low, t->sum.high}, more = {m->sum.low, m->sum.high};
+        m->use.rows = run->lanes[i].done;
+        m->use.chunks = ckbi_mapper_id(&run->lanes[i]).chunk;
+        streams[i] = m->use;
+        sum = ckbi_wide_sum(sum, more);
+        t->sum.low = sum.low;
+        t->sum.high = sum.high;
+        t->chunks += m->use.chunks;
+        t->write_calls += m->use.write_calls;
+        t->write_ns += m->use.write_ns;
+    }
+    run->session->stream_count += run->lane_count;
+}
+
+/* Reads a mapper's rows and adds them up. Returns why the reading ended. */
+static int ckbi_mapper_read_back(ckbi_lane *lane, ckb_teragen_sum *sum, uint64_t *bytes)
+{
+    ckbi_run *run = lane->run;
+    ckb_stream_cursor *cursor;
+    size_t got = CKBI_TERAGEN_BATCH_BYTES;
+    int status = ckb_stream_cursor_open(run->volume, (uint64_t)lane->number + 1, 0, run->reader_memory,
+                                        run->reader_bytes, &cursor);
+    while (status == CKB_OK && !ckbi_is_interrupted(run->session)) {
+        status = ckb_stream_read(cursor, lane->mapper->rows, CKBI_TERAGEN_BATCH_BYTES, &got);
+        ckb_teragen_add(sum, run->session->crc32, lane->mapper->rows, got / CKB_TERAGEN_ROW_BYTES);
+        *bytes += got;
+        if (status == CKB_OK && got % CKB_TERAGEN_ROW_BYTES != 0)
+            status = CKB_CORRUPT;
+    }
+    if (status != CKB_OK && status != CKB_END) {
+        ckb_chunk_id id;
+        ckb_stream_cursor_fault(cursor, &id, &run->failure_fault);
+    }
+    return status;
+}
+
+static int ckbi_teragen_verify(ckbi_run *run, ckb_bench_result *result)
+{
+    for (uint32_t i = 0; i < run->lane_count && !run->session->report->interrupted; i++) {
+        ckbi_lane *lane = &run->lanes[i];
+        ckb_teragen_sum sum = {0, 0};
+        uint64_t bytes = 0, rows;
+        int status = ckbi_mapper_read_back(lane, &sum, &bytes);
+        rows = bytes / CKB_TERAGEN_ROW_BYTES;
+        if (run->session->report->interrupted)
+            break;
+        if (status == CKB_END && rows == lane->done && sum.low == lane->mapper->sum.low &&
+            sum.high == lane->mapper->sum.high) {
+            result->verified += rows;
+            continue;
+        }
+        ckb_chunk_id id = ckbi_mapper_id(lane);
+        result->verify_failures += rows < lane->done ? lane->done - rows : 1;
+        ckbi_run_fail(run, i, &id, "verify", status == CKB_END ? CKB_CORRUPT : status);
+    }
+    return CKB_OK;
+}
+
+/* ---- from options to plans */
+
+/* What a run of this plan takes of segments; also how many chunks it has. */
+static uint64_t ckbi_teragen_segments(ckbi_plan *plan)
+{
+    uint64_t share = (plan->count + plan->threads - 1) / plan->threads * CKB_TERAGEN_ROW_BYTES;
+    uint64_t group = plan->hsync_rows != 0 ? ckbi_min(plan->hsync_rows * CKB_TERAGEN_ROW_BYTES, share) : share;
+    uint64_t chunks =
+        (group + plan->chunk_bytes - 1) / plan->chunk_bytes * ((share + group - 1) / group) + 1 /* the end */;
+    ckbi_plan as_chunks = *plan;
+    as_chunks.size_bytes = ckbi_min(plan->chunk_bytes, group);
+    as_chunks.sync_every = plan->hsync_rows != 0;
+    plan->need.max_chunks = chunks * plan->threads;
+    /* Two for the journal, two kept back, some prepared; one begun by each writer comes on top. */
+    return (chunks / ckbi_plan_chunks_per_segment(&as_chunks) + 1) * plan->threads + 4 +
+           plan->need.prepare_ahead;
+}
+
+static int ckbi_teragen_describe(const ckb_bench_host *host, ckbi_plan *plan, uint64_t *room_bytes,
+                                 ckbi_out *out)
+{
+    const ckb_bench_target *target = host->target;
+    int status = target->describe(target->context, &plan->need, &plan->geometry, room_bytes);
+    if (status != CKB_OK) {
+        ckbi_out_text(out, ckb_status_text(status));
+        ckbi_out_end(out);
+    }
+    return status;
+}
+
+#define CKBI_TERAGEN_SEGMENT_UNIT 65536u
+
+/* Segments of four whole chunks, since a power of two would hold three; or of fewer, or the target's choice,
+ * where there would be too few of them. */
+static uint64_t ckbi_teragen_segment_bytes(const ckbi_plan *plan, uint64_t room_bytes)
+{
+    uint64_t chunk = plan->chunk_bytes + plan->chunk_bytes / CKB_WINDOW_BYTES * 4 + 16384;
+    for (uint64_t chunks = 4; chunks > 0; chunks /= 2) {
+        uint64_t bytes = ckbi_align_up(chunks * chunk + CKBI_TERAGEN_SEGMENT_UNIT, CKBI_TERAGEN_SEGMENT_UNIT);
+        if (room_bytes / bytes >= 16 + 2 * (uint64_t)plan->threads)
+            return bytes;
+    }
+    return 0;
+}
+
+static int ckbi_refuse_rows(const ckb_bench_host *host, const ckbi_plan *plan, uint64_t room_bytes,
+                            ckbi_out *out)
+{
+    ckbi_out_number(out, plan->count);
+    ckbi_out_text(out, " rows of 100 B and ");
+    ckbi_out_threads(out, plan->threads, " mapper", " mappers");
+    ckbi_out_text(out, " need ");
+    ckbi_out_size(out, plan->need.data_bytes);
+    ckbi_out_text(out, " in segments of ");
+    ckbi_out_size(out, plan->geometry.segment_bytes);
+    ckbi_out_text(out, "; ");
+    ckbi_out_text(out, host->target->name);
+    ckbi_out_text(out, " has room for ");
+    ckbi_out_size(out, room_bytes);
+    ckbi_out_end(out);
+    return CKB_NOSPACE;
+}
+
+static int ckbi_refuse_stream_chunk(const ckbi_plan *plan, uint64_t most, ckbi_out *out)
+{
+    ckbi_out_text(out, "--chunk: ");
+    ckbi_out_number(out, plan->chunk_bytes);
+    ckbi_out_text(out, " bytes; segments of ");
+    ckbi_out_number(out, plan->geometry.segment_bytes);
+    ckbi_out_text(out, " bytes hold chunks of up to ");
+    ckbi_out_number(out, most);
+    ckbi_out_end(out);
+    return CKB_INVALID;
+}
+
+static int ckbi_teragen_fit(const ckb_bench_host *host, ckbi_plan *plan, ckbi_out *out)
+{
+    ckb_bench_need *need = &plan->need;
+    uint64_t room_bytes = 0, most;
+    ckbi_fill(need, 0, sizeof *need);
+    need->segment_bytes = plan->segment_bytes;
+    need->max_containers = plan->threads;
+    need->max_writers = plan->threads;
+    need->prepare_ahead = (uint32_t)ckbi_min(plan->threads + 1, 16);
+    int status = ckbi_teragen_describe(host, plan, &room_bytes, out);
+    if (status == CKB_OK && need->segment_bytes == 0) {
+        need->segment_bytes = ckbi_teragen_segment_bytes(plan, room_bytes);
+        if (need->segment_bytes != 0)
+            status = ckbi_teragen_describe(host, plan, &room_bytes, out);
+    }
+    if (status != CKB_OK)
+        return status;
+    most = ckb_max_chunk_bytes(&plan->geometry);
+    if (plan->chunk_bytes > most && plan->chunk_given)
+        return ckbi_refuse_stream_chunk(plan, most, out);
+    plan->chunk_bytes = ckbi_min(plan->chunk_bytes, most);
+    need->data_bytes = ckbi_teragen_segments(plan) * plan->geometry.segment_bytes;
+    return need->data_bytes > room_bytes ? ckbi_refuse_rows(host, plan, room_bytes, out) : CKB_OK;
+}
+
+static const ckbi_work ckbi_teragen_work = {
+    false,
+    "rows",
+    ckbi_teragen_fit,
+    ckbi_teragen_carve,
+    NULL,
+    ckbi_teragen_open,
+    ckbi_teragen_loop,
+    ckbi_chunk_maintain,
+    ckbi_chunk_final_sync,
+    ckbi_teragen_merge,
+    ckbi_chunk_close,
+    ckbi_teragen_verify,
+    NULL,
+};
+
+/* Row `row` of a sweep; mappers vary fastest, so that they stand below each other. */
+static void ckbi_teragen_plan(const ckb_option_value *values, uint32_t row, ckbi_plan *plan)
+{
+    const ckb_option_value *mappers = &values[CKBI_TERAGEN_MAPPERS], *chunk = &values[CKBI_TERAGEN_CHUNK];
+    const ckb_option_value *sync = &values[CKBI_TERAGEN_SYNC];
+    uint32_t place;
+    ckbi_fill(plan, 0, sizeof *plan);
+    plan->work = &ckbi_teragen_work;
+    plan->threads = (uint32_t)mappers->number[ckbi_axis_place(mappers, &row)];
+    plan->chunk_bytes = chunk->number[ckbi_axis_place(chunk, &row)];
+    plan->chunk_given = chunk->given;
+    place = ckbi_axis_place(sync, &row);
+    plan->sync = sync->chosen[place] ? (uint32_t)sync->number[place] : CKBI_SYNC_EVERY;
+    plan->hsync_rows = sync->chosen[place] ? 0 : sync->number[place];
+    plan->segment_bytes = ckbi_value_or(&values[CKBI_TERAGEN_SEGMENT], row, 0);
+    plan->size_bytes = plan->size_min_bytes = CKB_TERAGEN_ROW_BYTES;
+    plan->chunks_per_block = 1;
+    plan->count = plan->distinct = values[CKBI_TERAGEN_ROWS].number[0];
+    plan->stall_ns = UINT64_MAX;
+    plan->buffer_bytes = (size_t)ckbi_value_or(&values[CKBI_TERAGEN_BUFFER], 0, 0);
+    plan->verify = values[CKBI_TERAGEN_VERIFY].count != 0;
+}
+
+static uint64_t ckbi_teragen_rows(const ckb_option_value *values)
+{
+    uint64_t rows = 1;
+    for (uint32_t i = CKBI_TERAGEN_MAPPERS; i <= CKBI_TERAGEN_SEGMENT; i++)
+        rows *= ckbi_value_axis(&values[i]);
+    return rows;
+}
+
+/* Streams of all runs of a sweep. */
+static uint64_t ckbi_teragen_streams(const ckb_option_value *values)
+{
+    uint64_t streams = 0;
+    ckbi_plan plan;
+    for (uint32_t i = 0; i < (uint32_t)ckbi_teragen_rows(values); i++) {
+        ckbi_teragen_plan(values, i, &plan);
+        streams += plan.threads;
+    }
+    return streams;
+}
+
 /* --------------------------------------------------------------------------------------------- >>session */
 
 static const ckb_workload ckbi_workloads[] = {
@@ -14849,6 +16073,12 @@ static const ckb_workload ckbi_workloads[] = {
      "  chunkbench log -s 2300 --duration 30s .    # fit for a WAL? 99 of 100 in less than 10 ms\n"
      "  chunkbench log --rate 500 --duration 30s --purge-behind 10000 --json log.json .\n",
      ckbi_bench_log_options, CKBI_BENCH_LOG_OPTIONS},
+    {"teragen", NULL, "What do tiny writes cost, and do all rows come back?",
+     "  chunkbench teragen -n 10000000 -t 1,2,92 ram:2G\n"
+     "  chunkbench teragen --verify /srv/data               read all rows back, compare the checksum\n"
+     "  chunkbench teragen -t 4 --sync 100000 --json - .    hsync after every 100000 rows of a mapper\n"
+     "  chunkbench teragen -n 100000000 ram:12G             the run of 2020: checksum 214760662691937609\n",
+     ckbi_teragen_options, CKBI_TERAGEN_OPTIONS},
 };
 
 CKB_DEF const ckb_workload *ckb_workload_at(uint32_t place)
@@ -14876,13 +16106,19 @@ static bool ckbi_is_log(const ckb_workload *workload)
     return workload->options == ckbi_bench_log_options;
 }
 
+static bool ckbi_is_teragen(const ckb_workload *workload)
+{
+    return workload->options == ckbi_teragen_options;
+}
+
 /* How many plans the options make, and each of them. */
 static uint32_t ckbi_plan_count(const ckb_workload *workload, const ckb_option_value *values)
 {
     return ckbi_is_qualify(workload)
                ? values[CKBI_QUALIFY_THREADS].count + values[CKBI_QUALIFY_LOG_SEGMENT].count
-           : ckbi_is_log(workload) ? (uint32_t)ckbi_bench_log_rows(values)
-                                   : (uint32_t)ckbi_write_rows(values);
+           : ckbi_is_log(workload)     ? (uint32_t)ckbi_bench_log_rows(values)
+           : ckbi_is_teragen(workload) ? (uint32_t)ckbi_teragen_rows(values)
+                                       : (uint32_t)ckbi_write_rows(values);
 }
 
 static void ckbi_plan_at(const ckb_bench_host *host, const ckb_workload *workload,
@@ -14896,6 +16132,8 @@ static void ckbi_plan_at(const ckb_bench_host *host, const ckb_workload *workloa
                         ckbi_host_is_threaded(host) ? CKBI_STUDY_THREADS : 1, CKBI_WAL_ENTRY_BYTES, 1, plan);
     else if (ckbi_is_log(workload))
         ckbi_bench_log_plan(values, place, plan);
+    else if (ckbi_is_teragen(workload))
+        ckbi_teragen_plan(values, place, plan);
     else
         ckbi_write_plan(values, place, plan);
 }
@@ -14905,7 +16143,9 @@ static int ckbi_session_check(const ckb_bench_host *host, const ckb_workload *wo
 {
     return ckbi_is_qualify(workload) ? ckbi_threads_check(host, &values[CKBI_QUALIFY_THREADS], out)
            : ckbi_is_log(workload)   ? ckbi_bench_log_check(host, values, out)
-                                     : ckbi_write_check(host, values, out);
+           : ckbi_is_teragen(workload)
+               ? ckbi_rows_check(host, ckbi_teragen_rows(values), &values[CKBI_TERAGEN_MAPPERS], out)
+               : ckbi_write_check(host, values, out);
 }
 
 /* Segment sizes that the target cannot have, or has no room for, are left out of a comparison. */
@@ -14984,6 +16224,8 @@ static void ckbi_sweep_explain(const ckbi_sweep *sweep, char text[CKB_BENCH_MESS
 
 static uint64_t ckbi_session_seed(const ckb_workload *workload, const ckb_option_value *values)
 {
+    if (ckbi_is_teragen(workload)) /* the rows are what they are */
+        return 0;
     return values[ckbi_is_qualify(workload) ? (uint32_t)CKBI_QUALIFY_SEED
                   : ckbi_is_log(workload)   ? (uint32_t)CKBI_BENCH_LOG_SEED
                                             : (uint32_t)CKBI_WRITE_SEED]
@@ -15002,7 +16244,13 @@ static bool ckbi_session_carve(ckbi_session *session, ckbi_arena *arena, const c
     session->report = ckbi_arena_take(arena, sizeof *session->report, 64);
     session->pattern = ckbi_arena_take(arena, sizeof *session->pattern, 64);
     ckb_bench_result *results = ckbi_arena_take(arena, rows * sizeof *results, 64);
-    if (session->report == NULL || session->pattern == NULL || results == NULL)
+    if (ckbi_is_teragen(workload)) {
+        session->crc32 = ckbi_arena_take(arena, sizeof *session->crc32, 64);
+        session->streams = ckbi_arena_take(
+            arena, (size_t)ckbi_teragen_streams(values) * sizeof *session->streams, sizeof(uint64_t));
+    }
+    if (session->report == NULL || session->pattern == NULL || results == NULL ||
+        (ckbi_is_teragen(workload) && session->streams == NULL))
         return false;
     ckbi_fill(session->report, 0, sizeof *session->report);
     ckbi_fill(results, 0, rows * sizeof *results);
@@ -15042,6 +16290,65 @@ CKB_DEF int ckb_bench_memory(const ckb_bench_host *host, const ckb_workload *wor
         return status;
     *bytes = most;
     return CKB_OK;
+}
+
+/* ---- what the rows say */
+
+/* Checksums that are known: the last is the one printed in 2020. */
+static bool ckbi_teragen_known(uint64_t rows, uint64_t *sum)
+{
+    static const uint64_t known[][2] = {{1000, UINT64_C(2173251765740)},
+                                        {10000, UINT64_C(21555350172850)},
+                                        {1000000, UINT64_C(2148987642402270)},
+                                        {100000000, UINT64_C(214760662691937609)}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (known[i][0] != rows)
+            continue;
+        *sum = known[i][1];
+        return true;
+    }
+    return false;
+}
+
+static double ckbi_ns_per_write(const ckb_bench_result *result)
+{
+    return ckbi_quotient((double)result->teragen.write_ns, (double)result->teragen.write_calls);
+}
+
+/* The sentence at the end, about the fastest run. */
+static void ckbi_teragen_conclude(ckb_bench_report *report)
+{
+    const ckb_bench_result *best = NULL;
+    double best_rate = 0.0;
+    uint64_t known = 0;
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        const ckb_bench_result *result = &report->results[i];
+        double rate = ckbi_per_second(result->operations, ckbi_result_total_ns(result));
+        if (!result->finished)
+            continue;
+        if (ckbi_teragen_known(result->teragen.rows, &known) && known != result->teragen.sum.low)
+            report->failed = true;
+        if (best == NULL || rate > best_rate) {
+            best = result;
+            best_rate = rate;
+        }
+    }
+    if (best == NULL)
+        return;
+    ckbi_message message;
+    ckbi_out *out = ckbi_message_start(&message, report->sentence, sizeof report->sentence);
+    ckbi_out_threads(out, best->threads, " mapper writes ", " mappers write ");
+    ckbi_out_three(out, best_rate);
+    ckbi_out_text(out, " rows/s");
+    ckbi_out_text(out, best->sync == CKBI_SYNC_NONE ? ", none of them durable" : " with the final sync");
+    ckbi_out_text(out, "; a write call takes ");
+    ckbi_out_three(out, ckbi_ns_per_write(best));
+    ckbi_out_text(out, " ns on average. Checksum ");
+    ckbi_out_number(out, best->teragen.sum.low);
+    if (ckbi_teragen_known(best->teragen.rows, &known))
+        ckbi_out_text(out, known == best->teragen.sum.low ? ", as it must be" : ", which is WRONG");
+    ckbi_out_char(out, '.');
+    ckbi_out_end(out);
 }
 
 static int ckbi_session_sweep(ckbi_session *session, const ckb_workload *workload,
@@ -15084,11 +16391,15 @@ CKB_DEF int ckb_bench_run(const ckb_bench_host *host, const ckb_workload *worklo
     session.report->workload = workload;
     session.report->values = values;
     ckbi_pattern_set(session.pattern, ckbi_session_seed(workload, values));
+    if (session.crc32 != NULL)
+        ckb_crc32_table_init(session.crc32);
     session.rest = arena;
     session.progress_ns = ckbi_clock_read(&session.clock, host);
     status = ckbi_is_qualify(workload) ? ckbi_qualify_execute(&session, values)
                                        : ckbi_session_sweep(&session, workload, values);
     session.report->status = status;
+    if (ckbi_is_teragen(workload))
+        ckbi_teragen_conclude(session.report);
     return status;
 }
 
@@ -15413,7 +16724,7 @@ static void ckbi_json_setting(ckbi_json *json, const ckb_option *option, const c
 
 static const char *ckbi_result_kind(const ckb_bench_result *result)
 {
-    return result->raw ? "sequential" : result->is_log ? "log" : "write";
+    return result->raw ? "sequential" : result->is_log ? "log" : result->is_teragen ? "teragen" : "write";
 }
 
 static void ckbi_json_axes(ckbi_json *json, const ckb_bench_result *result)
@@ -15429,6 +16740,9 @@ static void ckbi_json_axes(ckbi_json *json, const ckb_bench_result *result)
         ckbi_json_number(json, "size_max_bytes", result->size_bytes);
         ckbi_json_number(json, "ahead", result->log.ahead);
         ckbi_json_text(json, "prepare", ckbi_prepare_text(result->log.prepare));
+    } else if (result->is_teragen) {
+        ckbi_json_number(json, "mappers", result->threads);
+        ckbi_json_number(json, "chunk_bytes", result->teragen.chunk_bytes);
     } else {
         ckbi_json_number(json, "chunks_per_block", result->chunks_per_block);
         ckbi_json_bool(json, "shared", result->shared);
@@ -15516,6 +16830,43 @@ static void ckbi_json_log(ckbi_json *json, const ckb_bench_result *result)
     ckbi_json_iostat(json, &log->disk);
 }
 
+static void ckbi_json_streams(ckbi_json *json, const ckb_teragen_result *teragen)
+{
+    ckbi_json_key(json, "streams");
+    ckbi_json_open(json, '[');
+    for (uint32_t i = 0; i < teragen->stream_count; i++) {
+        const ckb_stream_use *use = &teragen->streams[i];
+        ckbi_json_next(json);
+        ckbi_json_open(json, '{');
+        ckbi_json_number(json, "first_row", use->first_row);
+        ckbi_json_number(json, "rows", use->rows);
+        ckbi_json_number(json, "chunks", use->chunks);
+        ckbi_json_number(json, "write_calls", use->write_calls);
+        ckbi_json_number(json, "write_ns", use->write_ns);
+        ckbi_json_number(json, "hsync_calls", use->hsync_calls);
+        ckbi_json_number(json, "hsync_ns", use->hsync_ns);
+        ckbi_json_number(json, "hflush_calls", use->flush_calls);
+        ckbi_json_number(json, "hflush_ns", use->flush_ns);
+        ckbi_json_number(json, "close_calls", use->close_calls);
+        ckbi_json_number(json, "close_ns", use->close_ns);
+        ckbi_json_close(json, '}');
+    }
+    ckbi_json_close(json, ']');
+}
+
+static void ckbi_json_teragen(ckbi_json *json, const ckb_bench_result *result)
+{
+    const ckb_teragen_result *t = &result->teragen;
+    ckbi_json_number(json, "rows", t->rows);
+    ckbi_json_number(json, "chunks", t->chunks);
+    ckbi_json_number(json, "write_calls", t->write_calls);
+    ckbi_json_number(json, "write_ns", t->write_ns);
+    ckbi_json_double(json, "ns_per_write", t->write_calls != 0, ckbi_ns_per_write(result));
+    ckbi_json_number(json, "checksum", t->sum.low);
+    ckbi_json_number(json, "checksum_high", t->sum.high);
+    ckbi_json_streams(json, t);
+}
+
 static void ckbi_json_result(ckbi_json *json, const ckb_bench_result *result)
 {
     bool ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
@@ -15540,6 +16891,8 @@ static void ckbi_json_result(ckbi_json *json, const ckb_bench_result *result)
         ckbi_json_latency(json, "service_latency_ns", &result->service_latency);
     if (result->is_log)
         ckbi_json_log(json, result);
+    if (result->is_teragen)
+        ckbi_json_teragen(json, result);
     if (!result->raw) {
         ckbi_json_number(json, "slowest_thread_operations", result->slowest_thread_operations);
         ckbi_json_number(json, "fastest_thread_operations", result->fastest_thread_operations);
@@ -15712,6 +17065,8 @@ static void ckbi_print_json(const ckb_bench_report *report, ckbi_out *out)
         ckbi_json_segment_answer(&json, report);
         ckbi_json_wal_answer(&json, report);
     }
+    if (ckbi_is_teragen(report->workload))
+        ckbi_json_text(&json, "sentence", report->sentence);
     ckbi_json_key(&json, "results");
     ckbi_json_open(&json, '[');
     for (uint32_t i = 0; i < report->result_count; i++)
@@ -15806,10 +17161,10 @@ static void ckbi_csv_result(ckbi_out *out, const ckb_bench_result *result)
     ckbi_csv_count(out, true, result->threads);
     ckbi_csv_count(out, true, result->size_bytes);
     ckbi_csv_count(out, true, result->segment_bytes);
-    ckbi_csv_count(out, !result->is_log, result->chunks_per_block);
+    ckbi_csv_count(out, !result->is_log && !result->is_teragen, result->chunks_per_block);
     ckbi_out_char(out, ',');
     ckbi_out_sync(out, result);
-    ckbi_csv_count(out, !result->is_log, result->shared);
+    ckbi_csv_count(out, !result->is_log && !result->is_teragen, result->shared);
     ckbi_csv_double(out, result->rate_limit_milli != 0, (double)result->rate_limit_milli / 1000.0);
     ckbi_csv_count(out, true, result->finished);
     ckbi_csv_count(out, true, result->operations);
@@ -15824,9 +17179,20 @@ static void ckbi_csv_result(ckbi_out *out, const ckb_bench_result *result)
     ckbi_csv_latency(out, &result->durable_latency);
 }
 
+static void ckbi_csv_teragen(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_teragen_result *t = &result->teragen;
+    ckbi_csv_count(out, true, t->chunk_bytes);
+    ckbi_csv_count(out, true, t->chunks);
+    ckbi_csv_count(out, true, t->write_calls);
+    ckbi_csv_count(out, true, t->write_ns);
+    ckbi_csv_double(out, t->write_calls != 0, ckbi_ns_per_write(result));
+    ckbi_csv_count(out, true, t->sum.low);
+}
+
 static void ckbi_print_csv(const ckb_bench_report *report, ckbi_out *out)
 {
-    bool logs = false;
+    bool logs = false, teragen = ckbi_is_teragen(report->workload);
     for (uint32_t i = 0; i < report->result_count; i++)
         logs = logs || report->results[i].is_log;
     ckbi_out_text(
@@ -15836,11 +17202,15 @@ static void ckbi_print_csv(const ckb_bench_report *report, ckbi_out *out)
     ckbi_csv_latency_heading(out, "durable_");
     if (logs)
         ckbi_csv_log_heading(out);
+    if (teragen)
+        ckbi_out_text(out, ",chunk_bytes,chunks,write_calls,write_ns,ns_per_write,checksum");
     ckbi_out_char(out, '\n');
     for (uint32_t i = 0; i < report->result_count; i++) {
         ckbi_csv_result(out, &report->results[i]);
         if (logs)
             ckbi_csv_log(out, &report->results[i]);
+        if (teragen)
+            ckbi_csv_teragen(out, &report->results[i]);
         ckbi_out_char(out, '\n');
     }
 }
@@ -15944,7 +17314,7 @@ static void ckbi_text_notes(ckbi_out *out, const ckb_bench_result *result)
     if (result->verify_done) {
         ckbi_out_threads(out, result->threads, " thread: ", " threads: ");
         ckbi_out_number(out, result->verified);
-        ckbi_out_text(out, result->is_log ? " entries" : " chunks");
+        ckbi_out_text(out, result->is_log ? " entries" : result->is_teragen ? " rows" : " chunks");
         ckbi_out_text(out, " read back equal after a remount, ");
         ckbi_out_number(out, result->verify_failures);
         ckbi_out_text(out, " not\n");
@@ -16430,6 +17800,150 @@ static void ckbi_text_wal(const ckb_bench_report *report, ckbi_out *out)
     ckbi_text_verdict(out, answer->sentence, answer->caution);
 }
 
+/* ---- text of TeraGen */
+
+static void ckbi_text_teragen_result(ckbi_out *out, const ckb_bench_result *result)
+{
+    bool ran = result->elapsed_ns != 0, synced = ckbi_result_is_synced(result);
+    const ckb_teragen_result *t = &result->teragen;
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->threads);
+    ckbi_cell_end(out, 7);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, result->operations);
+    ckbi_cell_end(out, 12);
+    ckbi_cell_start(out);
+    ckbi_out_size(out, t->chunk_bytes);
+    ckbi_cell_end(out, 9);
+    ckbi_cell_start(out);
+    ckbi_out_size(out, result->segment_bytes);
+    ckbi_cell_end(out, 10);
+    ckbi_cell_start(out);
+    ckbi_out_sync(out, result);
+    ckbi_cell_end(out, 8);
+    ckbi_text_duration(out, ran, result->elapsed_ns, 9);
+    ckbi_text_duration(out, synced, result->sync_ns, 9);
+    ckbi_text_rate(out, ran, ckbi_per_second(result->operations, result->elapsed_ns), 10);
+    ckbi_text_rate(out, synced, ckbi_per_second(result->operations, ckbi_result_total_ns(result)), 12);
+    ckbi_text_rate(out, ran, ckbi_result_mib_per_s(result), 8);
+    ckbi_text_rate(out, t->write_calls != 0, ckbi_ns_per_write(result), 10);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, t->chunks);
+    ckbi_cell_end(out, 8);
+    ckbi_cell_start(out);
+    ckbi_out_number(out, t->sum.low);
+    ckbi_cell_end(out, 21);
+    ckbi_out_char(out, '\n');
+}
+
+static void ckbi_out_calls(ckbi_out *out, const char *name, uint64_t calls, uint64_t total_ns)
+{
+    ckbi_out_text(out, ", ");
+    ckbi_out_text(out, name);
+    ckbi_out_text(out, ".call=");
+    ckbi_out_number(out, calls);
+    ckbi_out_text(out, ", ");
+    ckbi_out_text(out, name);
+    ckbi_out_text(out, ".allTime=");
+    ckbi_out_fixed(out, (double)total_ns / 1e6, 3);
+}
+
+/* The counters of a stream, named as the field names them; times in ms. */
+static void ckbi_text_stream(ckbi_out *out, const char *name, uint64_t number, const ckb_stream_use *use)
+{
+    ckbi_out_text(out, "  ");
+    ckbi_out_text(out, name);
+    if (number != 0)
+        ckbi_out_number(out, number);
+    ckbi_out_text(out, ": rows=");
+    ckbi_out_number(out, use->rows);
+    ckbi_out_text(out, ", chunks=");
+    ckbi_out_number(out, use->chunks);
+    ckbi_out_calls(out, "write", use->write_calls, use->write_ns);
+    ckbi_out_calls(out, "hsync", use->hsync_calls, use->hsync_ns);
+    ckbi_out_calls(out, "hflush", use->flush_calls, use->flush_ns);
+    ckbi_out_calls(out, "close", use->close_calls, use->close_ns);
+    ckbi_out_char(out, '\n');
+}
+
+#define CKBI_STREAMS_SHOWN 8u /* with more mappers, the extremes; JSON has all */
+
+static void ckbi_text_streams(ckbi_out *out, const ckb_bench_result *result)
+{
+    const ckb_teragen_result *t = &result->teragen;
+    uint32_t least = 0, most = 0;
+    for (uint32_t i = 0; i < t->stream_count; i++) {
+        least = t->streams[i].write_ns < t->streams[least].write_ns ? i : least;
+        most = t->streams[i].write_ns > t->streams[most].write_ns ? i : most;
+        if (t->stream_count <= CKBI_STREAMS_SHOWN)
+            ckbi_text_stream(out, "mapper ", (uint64_t)i + 1, &t->streams[i]);
+    }
+    if (t->stream_count <= CKBI_STREAMS_SHOWN)
+        return;
+    ckbi_text_stream(out, "quickest, mapper ", (uint64_t)least + 1, &t->streams[least]);
+    ckbi_text_stream(out, "slowest, mapper ", (uint64_t)most + 1, &t->streams[most]);
+}
+
+/* What was measured in 2020 with as many mappers, 100,000,000 rows on three data nodes. */
+static void ckbi_text_then(ckbi_out *out, const ckb_bench_result *result, bool in_memory)
+{
+    static const struct {
+        uint32_t mappers;
+        bool in_memory;
+        double seconds, ns_per_write; /* 0: not told */
+        const char *where;
+    } then[] = {{2, false, 356.2, 2032.6, "on disks"},
+                {2, true, 256.5, 1231.2, "on memory disks"},
+                {2, true, 99.1, 0.0, "on memory disks, after two fixes"},
+                {92, true, 81.6, 1840.0, "on memory disks"}};
+    double now = ckbi_per_second(result->operations, ckbi_result_total_ns(result));
+    for (size_t i = 0; i < sizeof then / sizeof then[0] && result->finished; i++) {
+        if (then[i].mappers != result->threads || then[i].in_memory != in_memory)
+            continue;
+        ckbi_out_text(out, "Then, 2020, Ozone with ");
+        ckbi_out_number(out, then[i].mappers);
+        ckbi_out_text(out, " mappers ");
+        ckbi_out_text(out, then[i].where);
+        ckbi_out_text(out, ": ");
+        ckbi_out_three(out, 1e8 / then[i].seconds);
+        ckbi_out_text(out, " rows/s");
+        if (then[i].ns_per_write > 0.0) {
+            ckbi_out_text(out, ", ");
+            ckbi_out_three(out, then[i].ns_per_write);
+            ckbi_out_text(out, " ns a write call");
+        }
+        ckbi_out_text(out, ". Now: ");
+        ckbi_out_three(out, now);
+        ckbi_out_text(out, " rows/s, ");
+        ckbi_out_three(out, ckbi_ns_per_write(result));
+        ckbi_out_text(out, " ns.\n");
+    }
+}
+
+static void ckbi_text_teragen(const ckb_bench_report *report, ckbi_out *out)
+{
+    static const ckbi_heading headings[] = {{"mappers", 7},     {"rows", 12}, {"chunk", 9},     {"segment", 10},
+                                            {"sync", 8},        {"run", 9},   {"+ sync", 9},    {"rows/s", 10},
+                                            {"adjusted/s", 12}, {"MiB/s", 8}, {"ns/write", 10}, {"chunks", 8},
+                                            {"checksum", 21}};
+    for (size_t i = 0; i < sizeof headings / sizeof headings[0]; i++)
+        ckbi_out_cell(out, headings[i].name, headings[i].width);
+    ckbi_out_char(out, '\n');
+    ckbi_text_rows(report, out, ckbi_text_teragen_result);
+    ckbi_out_text(out,
+                  "adjusted/s and MiB/s include the final sync. A row is two writes, of 10 and of 90 bytes; "
+                  "ns/write is their mean, chunks included, making the rows not. Times below are in ms.\n");
+    for (uint32_t i = 0; i < report->result_count; i++) {
+        ckbi_out_threads(out, report->results[i].threads, " mapper:\n", " mappers:\n");
+        ckbi_text_streams(out, &report->results[i]);
+    }
+    ckbi_text_rows(report, out, ckbi_text_notes);
+    for (uint32_t i = 0; i < report->result_count; i++)
+        ckbi_text_then(out, &report->results[i], report->host->target->volatile_medium);
+    if (report->sentence[0] != '\0')
+        ckbi_text_verdict(out, report->sentence, "");
+}
+
 static void ckbi_text_qualify(const ckb_bench_report *report, ckbi_out *out)
 {
     ckbi_text_writers(report, out);
@@ -16467,6 +17981,8 @@ static void ckbi_print_text(const ckb_bench_report *report, ckbi_out *out)
         ckbi_text_qualify(report, out);
     else if (ckbi_is_log(report->workload))
         ckbi_text_log(report, out);
+    else if (ckbi_is_teragen(report->workload))
+        ckbi_text_teragen(report, out);
     else
         ckbi_text_write(report, out);
     if (report->interrupted)

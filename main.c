@@ -481,6 +481,8 @@ static const ckb_option log_options[LOG_OPTION_COUNT] = {
         "index, length, crc32c"),
 };
 
+static const ckb_option teragen_options[QUALIFY_OPTION_COUNT] = {BENCH_OPTIONS("text|json|csv")};
+
 typedef struct screen {
     bool quiet, terminal;
     uint64_t shown_ns;
@@ -1464,106 +1466,83 @@ typedef struct put_state {
     int file;
     const char *file_name;
     uint8_t *buffer;
-    size_t chunk_bytes;
-    uint64_t bytes;
-    uint32_t chunks;
+    ckb_stream_config config;
+    void *memory;
+    ckb_stream *stream;
+    ckb_stream_info info;
 } put_state;
 
-/* Fills the buffer; pipes give less than asked for. Less than a chunk: the end. */
-static int put_read(put_state *p, size_t *got)
+/* What is read at once; a pipe gives less. */
+#define PUT_READ_BYTES ((size_t)1 << 18)
+
+static int put_fail(const put_state *p, int status)
 {
-    *got = 0;
-    while (*got < p->chunk_bytes && signal_number == 0) {
-        ssize_t count = read(p->file, p->buffer + *got, p->chunk_bytes - *got);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return CKB_IO;
-        if (count == 0)
-            break;
-        *got += (size_t)count;
+    ckb_fault last, damage;
+    if (status == CKB_TOOBIG) {
+        complain(p->s.call, "a block holds at most %" PRIu32 " chunks; use a larger --size", UINT32_MAX);
+        return EXIT_USAGE;
     }
-    return CKB_OK;
+    ckb_volume_fault(p->s.volume, &last, &damage);
+    return store_fail(&p->s, "put", status, &last);
 }
 
-/* 0 or an exit code. An empty chunk ends the block: get knows by it that nothing is missing. */
+/* 0 or an exit code. */
 static int put_stream(put_state *p)
 {
-    unsigned flags = flag(&p->s.call->own[PUT_OVERWRITE]) ? CKB_OVERWRITE : 0;
-    size_t got = p->chunk_bytes;
     int status = CKB_OK;
-    while (got == p->chunk_bytes && signal_number == 0) {
-        if (put_read(p, &got) != CKB_OK) {
+    while (status == CKB_OK && signal_number == 0) {
+        ssize_t count = read(p->file, p->buffer, PUT_READ_BYTES);
+        if (count == 0)
+            break;
+        if (count < 0 && errno != EINTR) {
             complain(p->s.call, "%s: %s", p->file_name, strerror(errno));
             return EXIT_IO;
         }
-        if (signal_number != 0 || got == 0)
-            break;
-        if (p->chunks == UINT32_MAX) {
-            complain(p->s.call, "a block holds at most %" PRIu32 " chunks; use a larger --size", UINT32_MAX);
-            return EXIT_USAGE;
-        }
-        p->id.chunk = p->chunks;
-        status = ckb_chunk_write(p->s.writer, &p->id, p->buffer, got, flags);
-        if (status != CKB_OK)
-            break;
-        p->chunks++;
-        p->bytes += got;
+        if (count > 0)
+            status = ckb_stream_write(p->stream, p->buffer, (size_t)count);
     }
-    p->id.chunk = p->chunks;
     if (status == CKB_OK && signal_number == 0)
-        status = ckb_chunk_write(p->s.writer, &p->id, NULL, 0, flags);
-    if (status == CKB_OK && signal_number == 0) {
-        p->chunks++;
-        status = ckb_writer_commit(p->s.writer);
-    }
-    if (status != CKB_OK) {
-        ckb_fault last, damage;
-        ckb_volume_fault(p->s.volume, &last, &damage);
-        return store_fail(&p->s, "put", status, &last);
-    }
+        status = ckb_stream_close(p->stream, CKB_DURABLE);
+    if (status != CKB_OK)
+        return put_fail(p, status);
     return signal_number == 0 ? EXIT_GOOD : 128 + signal_number;
 }
 
-/* Takes away what a put left: its own chunks when it failed, the old block's further ones when it did not. */
-static int put_trim(put_state *p, const chunk_list *old, bool failed)
+/* Takes away what a put that failed has left. */
+static void put_undo(put_state *p)
 {
-    int status = CKB_OK;
     ckb_chunk_id id = p->id;
-    for (size_t i = 0; !failed && i < old->count && status == CKB_OK; i++)
-        if (old->chunks[i].id.chunk >= p->chunks)
-            status = ckb_chunk_delete(p->s.writer, &old->chunks[i].id, 0);
-    for (uint32_t i = 0; failed && old->count == 0 && i < p->chunks && status == CKB_OK; i++) {
-        id.chunk = i;
+    int status = CKB_OK;
+    for (id.chunk = 0; id.chunk < p->info.chunks && status == CKB_OK; id.chunk++)
         status = ckb_chunk_delete(p->s.writer, &id, 0);
-    }
-    return status == CKB_OK ? ckb_writer_commit(p->s.writer) : status;
+    if (status == CKB_OK)
+        (void)ckb_writer_commit(p->s.writer);
 }
 
 static int put_block(put_state *p)
 {
-    selector wanted = {p->id, 2};
-    chunk_list old;
-    int code, status = store_list(&p->s, &wanted, &old);
-    if (status == CKB_OK && old.count != 0 && !flag(&p->s.call->own[PUT_OVERWRITE])) {
-        complain(p->s.call, "block %s is there, with %zu chunks; --overwrite replaces it",
-                 p->s.call->operands[1], old.count);
-        free(old.chunks);
-        return EXIT_FAILED;
-    }
-    if (status == CKB_OK)
-        status = ckb_container_create(p->s.volume, p->id.container);
+    size_t bytes = ckb_stream_memory(&p->s.target.medium.geometry, &p->config);
+    bool overwrite = flag(&p->s.call->own[PUT_OVERWRITE]);
+    int code, status = ckb_container_create(p->s.volume, p->id.container);
     if (status == CKB_OK || status == CKB_EXISTS)
         status = store_open_writer(&p->s);
-    if (status != CKB_OK) {
-        free(old.chunks);
-        return store_fail(&p->s, "put", status, NULL);
+    p->memory = malloc(bytes);
+    p->buffer = malloc(PUT_READ_BYTES);
+    if (status == CKB_OK && (p->memory == NULL || p->buffer == NULL))
+        status = CKB_NOSPACE;
+    if (status == CKB_OK)
+        status = ckb_stream_open(p->s.writer, p->id.container, p->id.block, &p->config,
+                                 overwrite ? CKB_OVERWRITE : 0, p->memory, bytes, &p->stream);
+    if (status == CKB_EXISTS) {
+        complain(p->s.call, "block %s is there; --overwrite replaces it", p->s.call->operands[1]);
+        return EXIT_FAILED;
     }
+    if (status != CKB_OK)
+        return store_fail(&p->s, "put", status, NULL);
     code = put_stream(p);
-    status = put_trim(p, &old, code != EXIT_GOOD);
-    if (status != CKB_OK && code == EXIT_GOOD)
-        code = store_fail(&p->s, "put", status, NULL);
-    free(old.chunks);
+    ckb_stream_stat(p->stream, &p->info);
+    if (code != EXIT_GOOD)
+        put_undo(p);
     return code;
 }
 
@@ -1574,7 +1553,7 @@ static uint64_t put_chunk_count(const put_state *p, uint64_t free_bytes)
     uint64_t bytes = free_bytes;
     if (fstat(p->file, &facts) == 0 && S_ISREG(facts.st_mode) && (uint64_t)facts.st_size < bytes)
         bytes = (uint64_t)facts.st_size;
-    return bytes / p->chunk_bytes + 64;
+    return bytes / p->config.chunk_bytes + 64;
 }
 
 static int put_open(put_state *p, invocation *call)
@@ -1586,12 +1565,12 @@ static int put_open(put_state *p, invocation *call)
         return code;
     ckb_volume_stat(p->s.volume, &stat);
     most = ckb_max_chunk_bytes(&stat.geometry);
-    if (p->chunk_bytes > most && call->own[PUT_SIZE].given) {
+    if (p->config.chunk_bytes > most && call->own[PUT_SIZE].given) {
         complain(call, "--size: %zu bytes; segments of %" PRIu64 " bytes hold chunks of up to %" PRIu64,
-                 p->chunk_bytes, stat.geometry.segment_bytes, most);
+                 p->config.chunk_bytes, stat.geometry.segment_bytes, most);
         return store_close(&p->s, EXIT_USAGE);
     }
-    p->chunk_bytes = p->chunk_bytes < most ? p->chunk_bytes : (size_t)most;
+    p->config.chunk_bytes = p->config.chunk_bytes < most ? p->config.chunk_bytes : (size_t)most;
     spare = put_chunk_count(p, stat.free_bytes);
     if (stat.index_capacity - stat.index_used >= spare)
         return EXIT_GOOD;
@@ -1615,17 +1594,16 @@ static int run_put(invocation *call)
         complain(call, "%s: %s", p.file_name, strerror(errno));
         return EXIT_IO;
     }
-    p.chunk_bytes = (size_t)call->own[PUT_SIZE].number[0];
+    p.config.chunk_bytes = (size_t)call->own[PUT_SIZE].number[0];
     code = put_open(&p, call);
     if (code != EXIT_GOOD)
         return code;
-    p.buffer = aligned_alloc(4096, (p.chunk_bytes + 4095) / 4096 * 4096);
-    code = p.buffer != NULL ? put_block(&p) : store_fail(&p.s, "put", CKB_NOSPACE, NULL);
-    code = store_close(&p.s, code);
+    code = store_close(&p.s, put_block(&p));
     free(p.buffer);
+    free(p.memory);
     if (code == EXIT_GOOD)
-        (void)printf("%s: %" PRIu64 " bytes in %" PRIu32 " chunks, durable\n", call->operands[1], p.bytes,
-                     p.chunks - 1);
+        (void)printf("%s: %" PRIu64 " bytes in %" PRIu32 " chunks, durable\n", call->operands[1],
+                     p.info.position, p.info.chunks);
     return code;
 }
 
@@ -1633,19 +1611,22 @@ enum { GET_HELP, GET_OPTION_COUNT };
 
 static const ckb_option get_options[GET_OPTION_COUNT] = {HELP_OPTION};
 
-static int get_chunk(store *s, const ckb_chunk_info *info, int file, const char *file_name, uint8_t *buffer,
+static int get_chunk(store *s, const ckb_chunk_id *id, int file, const char *file_name, uint8_t *buffer,
                      size_t room)
 {
-    char what[96];
-    for (uint64_t offset = 0; offset < info->length && signal_number == 0;) {
-        size_t got = 0, length = info->length - offset < room ? (size_t)(info->length - offset) : room;
-        int status = ckb_chunk_read(s->reader, &info->id, offset, buffer, length, &got);
+    ckb_chunk_info info;
+    int status = ckb_chunk_stat(s->volume, id, &info);
+    if (status == CKB_OK)
+        status = store_open_reader(s);
+    if (status != CKB_OK)
+        return store_fail(s, s->call->operands[1], status, NULL);
+    for (uint64_t offset = 0; offset < info.length && signal_number == 0;) {
+        size_t got = 0;
+        status = ckb_chunk_read(s->reader, id, offset, buffer, room, &got);
         if (status != CKB_OK || got == 0) {
             ckb_fault fault;
             ckb_reader_fault(s->reader, &fault);
-            (void)snprintf(what, sizeof what, "%" PRIu64 "/%" PRIu64 "/%" PRIu32, info->id.container,
-                           info->id.block, info->id.chunk);
-            return store_fail(s, what, status != CKB_OK ? status : CKB_CORRUPT, &fault);
+            return store_fail(s, s->call->operands[1], status != CKB_OK ? status : CKB_CORRUPT, &fault);
         }
         if (write_all(file, buffer, got) != CKB_OK) {
             complain(s->call, "%s: %s", file_name, strerror(errno));
@@ -1656,51 +1637,56 @@ static int get_chunk(store *s, const ckb_chunk_info *info, int file, const char 
     return signal_number == 0 ? EXIT_GOOD : 128 + signal_number;
 }
 
-/* Is the block whole? An empty chunk ends it; without one a put was cut off, or the end is lost. */
-static int get_end(store *s, const chunk_list *list)
+/* Why a block cannot be read on. Without its end a put was cut off. */
+static int get_fail(const store *s, const ckb_stream_cursor *cursor, int status)
 {
-    ckb_chunk_info info;
-    ckb_chunk_id next = list->chunks[list->count - 1].id;
-    if (list->chunks[list->count - 1].length == 0)
-        return EXIT_GOOD;
-    next.chunk++;
-    if (ckb_chunk_stat(s->volume, &next, &info) == CKB_CORRUPT) {
-        complain(s->call, "%s: chunk %" PRIu32 " and what may follow it is lost", s->call->operands[1],
-                 next.chunk);
-        return EXIT_CORRUPT;
+    char what[96];
+    ckb_chunk_id id;
+    ckb_fault fault;
+    ckb_stream_cursor_fault(cursor, &id, &fault);
+    if (status == CKB_NOTFOUND && id.chunk > 0) {
+        complain(s->call, "%s: incomplete: no end behind chunk %" PRIu32 ", its put did not finish",
+                 s->call->operands[1], id.chunk - 1);
+        return EXIT_FAILED;
     }
-    complain(s->call, "%s: incomplete: no end behind chunk %" PRIu32 ", its put did not finish",
-             s->call->operands[1], next.chunk - 1);
-    return EXIT_FAILED;
+    (void)snprintf(what, sizeof what, "%" PRIu64 "/%" PRIu64 "/%" PRIu32, id.container, id.block, id.chunk);
+    return store_fail(s, status == CKB_CORRUPT || status == CKB_IO ? what : s->call->operands[1], status,
+                      status == CKB_CORRUPT || status == CKB_IO ? &fault : NULL);
 }
 
-static int get_block(store *s, const selector *wanted, int file, const char *file_name)
+static int get_block(store *s, const ckb_chunk_id *id, int file, const char *file_name, uint8_t *buffer,
+                     size_t room)
+{
+    size_t bytes = ckb_stream_cursor_memory(&s->target.medium.geometry, 1 << 20), got = 0;
+    ckb_stream_cursor *cursor;
+    int status;
+    s->reader_memory = malloc(bytes);
+    status = s->reader_memory == NULL ? CKB_NOSPACE
+                                      : ckb_stream_cursor_open(s->volume, id->container, id->block,
+                                                               s->reader_memory, bytes, &cursor);
+    if (status != CKB_OK)
+        return store_fail(s, s->call->operands[1], status, NULL);
+    while (signal_number == 0) {
+        status = ckb_stream_read(cursor, buffer, room, &got);
+        if (status != CKB_OK)
+            return status == CKB_END ? EXIT_GOOD : get_fail(s, cursor, status);
+        if (write_all(file, buffer, got) != CKB_OK) {
+            complain(s->call, "%s: %s", file_name, strerror(errno));
+            return EXIT_IO;
+        }
+    }
+    return 128 + signal_number;
+}
+
+static int get_any(store *s, const selector *wanted, int file, const char *file_name)
 {
     const size_t room = 1 << 20;
     uint8_t *buffer = aligned_alloc(4096, room);
-    chunk_list list;
-    int code = EXIT_GOOD, status = store_list(s, wanted, &list);
-    if (status == CKB_OK)
-        status = buffer != NULL ? store_open_reader(s) : CKB_NOSPACE;
-    if (status == CKB_OK && list.count == 0) {
-        ckb_chunk_info info;
-        status = ckb_chunk_stat(s->volume, &wanted->id, &info);
-        status = status == CKB_OK ? CKB_NOTFOUND : status;
-    }
-    if (status != CKB_OK)
-        code = store_fail(s, s->call->operands[1], status, NULL);
-    for (size_t i = 0; code == EXIT_GOOD && i < list.count; i++) {
-        if (wanted->depth == 2 && list.chunks[i].id.chunk != i) {
-            complain(s->call, "%s: chunk %zu is missing, chunk %" PRIu32 " is there", s->call->operands[1], i,
-                     list.chunks[i].id.chunk);
-            code = EXIT_CORRUPT;
-        } else {
-            code = get_chunk(s, &list.chunks[i], file, file_name, buffer, room);
-        }
-    }
-    if (code == EXIT_GOOD && wanted->depth == 2)
-        code = get_end(s, &list);
-    free(list.chunks);
+    int code;
+    if (buffer == NULL)
+        return store_fail(s, s->call->operands[1], CKB_NOSPACE, NULL);
+    code = wanted->depth == 2 ? get_block(s, &wanted->id, file, file_name, buffer, room)
+                              : get_chunk(s, &wanted->id, file, file_name, buffer, room);
     free(buffer);
     return code;
 }
@@ -1723,7 +1709,7 @@ static int run_get(invocation *call)
         complain(call, "%s: %s", name, strerror(errno));
         return store_close(&s, EXIT_IO);
     }
-    code = get_block(&s, &wanted, file, name != NULL ? name : "stdout");
+    code = get_any(&s, &wanted, file, name != NULL ? name : "stdout");
     if (name != NULL && close(file) != 0 && code == EXIT_GOOD) {
         complain(call, "%s: %s", name, strerror(errno));
         code = EXIT_IO;
@@ -2700,6 +2686,8 @@ static const command commands[] = {
      WRITE_OPTION_COUNT, NULL, run_bench, true},
     {"log", "How fast do threads append to a log, and which segments does it want?", "[TARGET]", 0, 1,
      log_options, LOG_OPTION_COUNT, NULL, run_bench, true},
+    {"teragen", "What do tiny writes cost, and do all rows come back?", "[TARGET]", 0, 1, teragen_options,
+     QUALIFY_OPTION_COUNT, NULL, run_bench, true},
     {"format", "Make an empty volume", "TARGET", 1, 1, format_options, FORMAT_OPTION_COUNT,
      "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n", run_format, false},
     {"info", "What a volume holds", "TARGET", 1, 1, info_options, INFO_OPTION_COUNT,

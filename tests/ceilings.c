@@ -2,8 +2,8 @@
  * logs of the table in the design, and how cost grows with what is stored. Medians of interleaved rounds, so
  * that a machine that gets slower or faster meanwhile does so for both sides of a ratio.
  *
- *     ceilings [DIRECTORY [SECTION]]      on disk; the current one by default. SECTION: crc, ram, disk, tmpfs,
- *                                         mount, log or growth; all by default
+ *     ceilings [DIRECTORY [SECTION]]      on disk; the current one by default. SECTION: crc, ram, teragen,
+ *                                         disk, tmpfs, mount, log or growth; all by default
  *
  * A bar that is missed is printed, and is no failure. */
 #define _GNU_SOURCE
@@ -317,6 +317,75 @@ static void ram_rows(void)
     row("1 KiB chunks, RAM, 2 threads / 2 x 1 thread", two, twice, ROUNDS, 0.85, "k/s");
     memory_unmap(memory, bytes);
     memory_unmap(other, bytes);
+}
+
+/* -------------------------------------------------------------------------------------------- >>teragen */
+
+#define TERAGEN_ROWS 4000000u
+#define TERAGEN_BATCH 64u
+#define TERAGEN_SEGMENT_BYTES (((uint64_t)16 << 20) + ((uint64_t)192 << 10)) /* four chunks of 4 MiB */
+
+/* Two writes a row, as the workload does them. */
+static void teragen_write(ckb_stream *stream, const unsigned char *rows)
+{
+    for (unsigned i = 0; i < TERAGEN_BATCH; i++, rows += CKB_TERAGEN_ROW_BYTES) {
+        must(ckb_stream_write(stream, rows, CKB_TERAGEN_KEY_BYTES), "write");
+        must(ckb_stream_write(stream, rows + CKB_TERAGEN_KEY_BYTES,
+                              CKB_TERAGEN_ROW_BYTES - CKB_TERAGEN_KEY_BYTES),
+             "write");
+    }
+}
+
+/* Rows per second made and summed, and written where there is a stream. */
+static double teragen_rate(ckb_stream *stream, ckb_writer *writer)
+{
+    static ckb_crc32_table table;
+    static unsigned char rows[TERAGEN_BATCH * CKB_TERAGEN_ROW_BYTES];
+    ckb_teragen teragen;
+    ckb_teragen_sum sum = {0, 0};
+    ckb_crc32_table_init(&table);
+    ckb_teragen_seek(&teragen, 0);
+    double start = seconds_now();
+    for (unsigned n = 0; n < TERAGEN_ROWS; n += TERAGEN_BATCH) {
+        ckb_teragen_make(&teragen, rows, TERAGEN_BATCH);
+        ckb_teragen_add(&sum, &table, rows, TERAGEN_BATCH);
+        if (stream)
+            teragen_write(stream, rows);
+    }
+    if (stream) {
+        must(ckb_stream_close(stream, 0), "close");
+        must(ckb_writer_commit(writer), "commit");
+    }
+    keep((uint32_t)sum.low);
+    return TERAGEN_ROWS / (seconds_now() - start);
+}
+
+static void teragen_row(void)
+{
+    double measured[ROUNDS], plain[ROUNDS];
+    size_t bytes = (size_t)((uint64_t)TERAGEN_ROWS * CKB_TERAGEN_ROW_BYTES / TERAGEN_SEGMENT_BYTES + 16) *
+                   (size_t)TERAGEN_SEGMENT_BYTES;
+    unsigned char *memory = memory_map(bytes);
+    ckb_ram ram;
+    ckb_medium medium;
+    must(ckb_ram_medium(&ram, &medium, memory, bytes, TERAGEN_SEGMENT_BYTES, 512), "RAM medium");
+    size_t stream_bytes = ckb_stream_memory(&medium.geometry, NULL);
+    unsigned char *stream_memory = memory_map(stream_bytes);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        store s;
+        ckb_stream *stream;
+        store_open(&s, &medium, 4096, 1);
+        job j = {.volume = s.volume};
+        job_open(&j, &medium.geometry);
+        must(ckb_stream_open(j.writer, 1, 0, NULL, 0, stream_memory, stream_bytes, &stream), "stream");
+        plain[i] = teragen_rate(NULL, NULL) / 1e3;
+        measured[i] = teragen_rate(stream, j.writer) / 1e3;
+        store_close(&s, false);
+        memory_unmap(j.memory, j.bytes);
+    }
+    row("TeraGen rows, RAM, 1 thread / make + CRC-32", measured, plain, ROUNDS, 0.70, "k/s");
+    memory_unmap(stream_memory, stream_bytes);
+    memory_unmap(memory, bytes);
 }
 
 /* ----------------------------------------------------------------------------------------------- >>disk */
@@ -874,6 +943,8 @@ int main(int argc, char **argv)
         crc_rows();
     if (wanted(argc, argv, "ram"))
         ram_rows();
+    if (wanted(argc, argv, "teragen"))
+        teragen_row();
     if (wanted(argc, argv, "disk"))
         disk_row(directory);
     if (wanted(argc, argv, "mount")) {
