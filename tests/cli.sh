@@ -234,15 +234,22 @@ check "INT of a log: JSON" equal "$(value out 'd["interrupted"]')" True
 
 # ---- rows of TeraGen ----
 
-run 0 teragen -n 10000 -t 1,2,92 -s 64K --verify ram:64M
+run 0 teragen -n 10000 -m 1,2,92 -s 64K --verify ram:64M
 check "a row per run with the checksum" equal "$(grep -cE '^ +(1|2|92) +10000 +64 KiB .* 21555350172850$' out)" 3
 check "rows verified" equal "$(grep -c '10000 rows read back equal after a remount, 0 not' out)" 3
 check "counters of a stream" grep -qE '^  mapper 1: rows=5000, chunks=8, write.call=10000, write.allTime=[0-9.]+, hsync.call=0, hsync.allTime=0.000, hflush.call=0, .*, close.call=1, close.allTime=' out
 check "many mappers are told by their extremes" grep -q '^  slowest, mapper ' out
 check "then and now" equal "$(grep -c '^Then, 2020' out)" 3
 check "the sentence" grep -qE '^[0-9]+ mappers? writes? .* rows/s with the final sync; a write call takes .* ns on average. Checksum 21555350172850, as it must be\.$' out
+run 0 teragen -n 400 --json - ram:64M
+part=$(value out 'd["results"][0]["checksum"]')
+run 0 teragen --start-row 400 -n 600 -m 2 --verify --json - ram:64M
+check "parts add up" equal "$(value out "(d['results'][0]['checksum'] + $part) % 2**64")" 2173251765740
+check "rows are not known by their number alone" test "$(value out '"as it must be" in str(d)')" = False
+run 0 teragen --start-row 4294967290 -n 10 -m 3 --verify ram:64M
+check "rows go on behind 2^32" grep -q '10 rows read back equal' out
 mkdir rows
-run 0 teragen -n 20000 -t 1,3 -s 64K,256K --sync none,end,5000 --verify --json - rows
+run 0 teragen -n 20000 -m 1,3 -s 64K,256K --sync none,end,5000 --verify --json - rows
 check "teragen is JSON" json out
 check "12 teragen results" equal "$(value out 'len(d["results"])')" 12
 check "one checksum" equal "$(value out 'len({r["checksum"] for r in d["results"]})')" 1
@@ -250,11 +257,11 @@ check "two writes a row" equal "$(value out 'all(sum(s["write_calls"] for s in r
 check "chunks follow from the bytes of each mapper" equal "$(value out 'all(s["chunks"] == -(-s["rows"] * 100 // r["chunk_bytes"]) for r in d["results"] for s in r["streams"] if r["sync"] in ("none", "end"))')" True
 check "an hsync after every 5000 rows" equal "$(value out 'all(s["hsync_calls"] == s["rows"] // 5000 for r in d["results"] for s in r["streams"] if r["sync"] == 5000)')" True
 check "nothing left of rows" empty rows
-run 0 teragen -n 1000 -t 1,2 --csv - file:rows.img:64M
+run 0 teragen -n 1000 -m 1,2 --csv - file:rows.img:64M
 check "teragen CSV has as many fields as headings" equal "$(awk -F, '{ print NF }' out | sort -u | wc -l)" 1
 check "checksum in CSV" equal "$(grep -c ',2173251765740$' out)" 2
 check "the image of rows is removed again" test ! -e rows.img
-run 0 teragen --dry-run -n 1000000 -t 2 rows
+run 0 teragen --dry-run -n 1000000 -m 2 rows
 check "plan of rows" grep -q '^2 threads, rows of 100 B, segments of .* MiB: 1000000 rows, ' out
 check "bytes of rows" grep -qx 'payload bytes to write: 100000000' out
 check "dry run of rows touches nothing" empty rows
@@ -262,8 +269,8 @@ run 5 teragen -n 100000000 ram:64M
 check "room for rows in the message" grep -qE '100000000 rows of 100 B and 2 mappers need .* GiB in segments of .*; ram:64M has room for 64 MiB' err
 refuse '--chunk: 8388608 bytes; segments of 4194304 bytes hold chunks of up to' teragen -s 8M --segment 4M ram:256M
 refuse '--sync: "each" is not known (none, end or 1 to' teragen --sync each ram:64M
-refuse '--mappers: "0" is out of range' teragen -t 0 ram:64M
-(interactively "$program" teragen -n 20000000 -t 2 --json - ram:4G >out 2>err) &
+refuse '--mappers: "0" is out of range' teragen -m 0 ram:64M
+(interactively "$program" teragen -n 20000000 -m 2 --json - ram:4G >out 2>err) &
 sleep 0.5
 kill -INT $!
 code=0
