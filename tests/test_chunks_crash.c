@@ -21,14 +21,14 @@ Test(chunks_crash, keep_large_chunks_when_power_fails)
 
 Test(chunks_crash, keep_what_compaction_moves_when_power_fails)
 {
-    static sweep now = {.name = "compact", .seed = 11, .target = 30000};
+    static sweep now = {.name = "compact", .seed = 11, .target = 12000};
     now.shape = sweep_compact;
     sweep_run(&now, 2500);
 }
 
 Test(chunks_crash, keep_large_chunks_that_compaction_moves_when_power_fails)
 {
-    static sweep now = {.name = "compact-large", .seed = 12, .target = 8000};
+    static sweep now = {.name = "compact-large", .seed = 12, .target = 4000};
     now.shape = sweep_compact_large;
     sweep_run(&now, 900);
 }
