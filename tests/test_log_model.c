@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
-enum { LOGS = 3, HOLD = 8192, BATCH = 5, LOOK_EVERY = 3000, REMOUNT_EVERY = 500, SEGMENTS = 24 };
+enum { LOGS = 3, HOLD = 8192, BATCH = 5, LOOK_EVERY = 3000, REMOUNT_EVERY = 500, SEGMENTS = 24, RESERVE = 2 };
 
 static const char *const names[LOGS] = {"first", "second", "a-name-of-16-byt"};
 
@@ -190,7 +190,7 @@ static void expect_full(model *m, const model_log *l)
     ckb_log_info info;
     ckb_volume_stat(m->volume, &stat);
     ckb_log_stat(l->log, &info);
-    if (stat.segments_free + stat.segments_prepared > 1 && info.segments < m->log_config.max_segments)
+    if (stat.segments_free + stat.segments_prepared > RESERVE && info.segments < m->log_config.max_segments)
         fail(m, "no space with %u segments left", stat.segments_free + stat.segments_prepared);
     m->full++;
 }
@@ -466,7 +466,8 @@ static void model_open(model *m, const ckb_medium *below_it)
 {
     ckb_medium medium = *below_it;
     ckb_format_config format = {{1, 2, 3, 4}, 0, LOGS};
-    m->config = (ckb_config){.max_logs = LOGS, .max_containers = 4, .max_chunks = 16};
+    m->config =
+        (ckb_config){.max_logs = LOGS, .max_containers = 4, .max_chunks = 16, .reserve_segments = RESERVE};
     m->log_config = (ckb_log_config){.buffer_bytes = medium.geometry.segment_bytes / 4,
                                      .max_segments = medium.geometry.segment_count / 2};
     media_trace_init(&m->trace, &medium);
