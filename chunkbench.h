@@ -7349,7 +7349,6 @@ typedef struct ckbi_compactor {
     uint64_t pass_left;      /* deletes that it found and did not let go */
     bool looked, oldest_any; /* for this victim: was the oldest segment below looked for, and is there one? */
     uint32_t oldest;         /* epoch clock of the oldest segment with records that do not count */
-    bool damaged;            /* something in the victim cannot be moved */
 } ckbi_compactor;
 
 /* Carves the compactor; `v` is null to count only. */
@@ -7437,7 +7436,7 @@ static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
         c->pass_epoch = 0;
     }
     v->victim = segment;
-    c->looked = c->damaged = false;
+    c->looked = false;
     CKB_MUTEX_UNLOCK(&v->lock);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return segment != CKB_NO_SEGMENT;
@@ -7612,7 +7611,6 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
     int status = ckbi_source_verify(&c->walk.source, r);
     if (status == CKB_CORRUPT) {
         ckbi_damage(v, CKB_TOPIC_PAYLOAD, v->victim, r->offset, 0, 0);
-        c->damaged = true;
         return CKB_OK;
     }
     *moved += ckbi_bytes(r->end - r->offset);
@@ -7627,8 +7625,8 @@ static CKBI_UNUSED int ckbi_compact_end(ckb_volume *v, int status)
         status = ckbi_writer_commit(c->writer);
     CKB_MUTEX_LOCK(&v->lock);
     ckbi_segment *s = &v->segments[v->victim];
-    /* What could not be moved stays where it is; chunks of a deleted container go with the sweep. */
-    s->unmovable = status == CKB_IO || (c->damaged && CKBI_LOAD(&s->live) > 0);
+    /* What was walked over and not moved is damaged, and stays where it is. */
+    s->unmovable = status == CKB_IO || (status == CKB_OK && CKBI_LOAD(&s->live) > 0);
     v->victim = CKB_NO_SEGMENT;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (status != CKB_OK)
@@ -7656,7 +7654,6 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_compact_step(ckb_volume *v, uint32_t l
         } else if (status == CKB_CORRUPT) {
             ckbi_damage(v, CKB_TOPIC_RECORD, v->victim, c->walk.record.offset, 0,
                         ckbi_bytes(c->walk.record.end - c->walk.record.offset));
-            c->damaged = true;
             status = CKB_OK;
         }
     }
