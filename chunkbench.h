@@ -109,9 +109,8 @@
  * 32 bytes a slot at a load of 3/4, and two bytes for
  * eight slots: about 43 bytes a chunk. A segment takes 60 bytes, a container 64, a log 88. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
- * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. The stack takes up to
- * 640 bytes on a Cortex-M3, without the medium's functions; there
- * is no recursion.
+ * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. On a Cortex-M3 the stack
+ * takes up to 640 bytes, and 880 where a stream is opened, without the medium's functions; there is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
  *
