@@ -475,7 +475,8 @@ typedef struct ckb_config {
     uint32_t max_logs;           /* 0: 4 */
     uint32_t max_writers;        /* open at the same time; 0: 4 */
     uint32_t reserve_segments;   /* kept back from writes so that deletes and compaction work when full; 0: 2,
-                                  or 1 of less than 12 segments */
+                                  or 1 of less than 12 segments; with 1 compaction has none to itself, and a
+                                  volume that deletes filled needs whole segments to die */
     uint32_t prepare_ahead;      /* segments that ckb_maintain keeps ready for writing; 0: 2 */
     uint32_t free_segments;      /* ckb_maintain compacts while fewer are free; 0: a 64th of all, at least
                                   reserve_segments + prepare_ahead + 1 */
@@ -5366,6 +5367,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_mount_segment(ckbi_mounting *m, uint32
         if (status != CKB_CORRUPT)
             return status;
         ckbi_damage(v, CKB_TOPIC_SUMMARY, segment, s->summary, 0, 0);
+        s->records = m->records = 0; /* they are counted again */
         status = CKB_OK;
     }
     return status == CKB_OK ? ckbi_mount_records(m, segment) : status;
@@ -6797,10 +6799,12 @@ static CKBI_UNUSED void ckbi_sweep_step(ckb_volume *v)
         ckbi_slot *slot = &p->slots[i];
         if (slot->version == 0)
             continue;
-        const ckbi_container *c = ckbi_container_by_serial(v, slot->serial);
+        ckbi_container *c = ckbi_container_by_serial(v, slot->serial);
         if (c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED && !ckbi_sweep_is_let_go(v, slot))
             continue;
         ckbi_segment_release(v, slot);
+        if (c)
+            ckbi_container_count(c, slot, false);
         ckbi_index_remove(p, slot);
     }
     CKB_MUTEX_UNLOCK(&p->lock);
@@ -7430,7 +7434,10 @@ static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
     uint32_t segment = ckbi_compact_choose(v, least);
     if (segment != CKB_NO_SEGMENT) {
         ckbi_segment *s = &v->segments[segment];
-        v->parked_count -= s->state == CKBI_SEGMENT_PARKED;
+        if (s->state == CKBI_SEGMENT_PARKED) {
+            v->parked_count--;
+            s->cover |= CKBI_NEVER_COVERED; /* the journal still says that it may be continued */
+        }
         CKBI_STORE(&s->state, CKBI_SEGMENT_FULL);
         s->extent = CKBI_EXTENT_FULL;
         ckbi_walk_open_segment(&c->walk, segment);
@@ -7452,9 +7459,16 @@ static CKBI_UNUSED void ckbi_compact_look(ckb_volume *v)
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
-        bool holds = s->state == CKBI_SEGMENT_OPEN ||
-                     ((s->state == CKBI_SEGMENT_PARKED || s->state == CKBI_SEGMENT_FULL) &&
-                      s->records > CKBI_LOAD(&s->live));
+        uint32_t dead = s->records - CKBI_LOAD(&s->live), owner = CKBI_LOAD(&s->owner);
+        ckb_writer *w = s->state == CKBI_SEGMENT_OPEN && owner ? v->writers[owner - 1] : NULL;
+        if (w) {
+            CKB_MUTEX_LOCK(&w->lock);
+            dead = s->records - CKBI_LOAD(&s->live) + (w->segment == i ? w->records - w->live : 1);
+            CKB_MUTEX_UNLOCK(&w->lock);
+        }
+        bool holds =
+            (s->state == CKBI_SEGMENT_OPEN && !w) ||
+            ((w || s->state == CKBI_SEGMENT_PARKED || s->state == CKBI_SEGMENT_FULL) && (int32_t)dead > 0);
         if (holds && s->log == 0 && i != v->victim)
             oldest = ckbi_min(oldest, s->epoch);
     }
@@ -7521,24 +7535,43 @@ static CKBI_UNUSED int ckbi_compact_enter(ckb_writer *w, const ckbi_append *a)
     return slot ? CKB_OK : CKB_NOTFOUND;
 }
 
-/* Moves a record whose payload is read piece by piece; the turn is exclusive. Once its head is appended it must be
- * completed: when the rest cannot be read any more, with bytes that do not verify, and the old one counts. */
+/* Moves a record whose payload is read piece by piece; the turn is exclusive. Once its head is appended all of it
+ * must be, and be what its checksums say: records behind one that does not verify would be cut off with it. So
+ * what is copied is summed up again, and a difference, or a read that fails only now, is final for the mount. */
 static CKBI_UNUSED int ckbi_compact_large(ckb_writer *w, const ckbi_append *a)
 {
-    int result = ckbi_put_chunk_head(w, a, NULL, 0);
-    if (result != CKB_OK)
-        return result;
-    for (uint32_t done = 0; done < a->length;) {
-        const uint8_t *bytes = a->source->buffer;
-        uint32_t step = ckbi_min32(a->length - done, ckbi_source_step(a->source));
-        if (result == CKB_OK)
-            result = ckbi_source_get(a->source, a->payload + done / CKBI_UNIT, step, &bytes);
-        int status = ckbi_payload_copy(w, result == CKB_OK ? bytes : a->source->buffer, step);
+    const uint8_t *head = w->buffer[w->active] + w->fill;
+    uint32_t offset = ckbi_writer_at(w), tables = ckbi_table_bytes(a->length);
+    uint32_t sum = ckbi_seed(w->seed, offset, CKBI_SEED_PAYLOAD), window = sum;
+    uint8_t entry[8] = {0};
+    int status = ckbi_put_chunk_head(w, a, NULL, 0);
+    if (status != CKB_OK)
+        return status;
+    uint32_t expected = ckbi_get32(head + 12);
+    for (uint32_t done = 0, step; done < a->length && status == CKB_OK; done += step) {
+        const uint8_t *bytes;
+        uint32_t in_window = done % CKB_WINDOW_BYTES;
+        if (tables > 0 && in_window == 0)
+            window = ckbi_seed(w->seed, offset, CKBI_SEED_WINDOW + done / CKB_WINDOW_BYTES);
+        step =
+            ckbi_min32(ckbi_min32(a->length - done, CKB_WINDOW_BYTES - in_window), ckbi_source_step(a->source));
+        status = ckbi_source_get(a->source, a->payload + done / CKBI_UNIT, step, &bytes);
         if (status != CKB_OK)
-            return status;
-        done += step;
+            break;
+        window = ckbi_crc_update(window, bytes, step);
+        if (tables > 0 && (in_window + step == CKB_WINDOW_BYTES || done + step == a->length)) {
+            ckbi_put32(entry, window);
+            sum = ckbi_crc_update(sum, entry, 4);
+        }
+        status = ckbi_payload_copy(w, bytes, step);
     }
-    return result;
+    ckbi_put32(entry, 0);
+    if (ckbi_window_count(a->length) % 2 != 0)
+        sum = ckbi_crc_update(sum, entry, 4); /* the table ends on a unit */
+    if (status == CKB_OK && (tables > 0 ? sum : window) != expected)
+        status = CKB_CORRUPT;
+    return status == CKB_OK ? CKB_OK
+                            : ckbi_writer_fail(w, ckbi_fail(w->volume, status, a->before.segment, a->payload));
 }
 
 /* Appends the record to the compactor's segment. It was verified. */
@@ -7548,7 +7581,8 @@ static CKBI_UNUSED int ckbi_compact_append(ckb_writer *w, ckbi_append *a)
     uint32_t total = ckbi_record_room(g, a->length, ckbi_table_bytes(a->length), false);
     bool large =
         total + (CKBI_RECORD_COMMON + CKBI_RECORD_START_BYTES) / CKBI_UNIT > w->buffer_bytes / CKBI_UNIT ||
-        a->length > ckbi_source_step(a->source);
+        w->volume->compactor->walk.record.end - w->volume->compactor->walk.record.offset >
+            ckbi_source_step(a->source) / CKBI_UNIT;
     int status = CKB_OK;
     if (!large && a->length > 0)
         status = ckbi_source_get(a->source, a->payload, a->length, &a->data);
@@ -7610,7 +7644,13 @@ static CKBI_UNUSED int ckbi_compact_record(ckb_volume *v, uint64_t *moved)
         return CKB_OK; /* deleted and forgotten: its slots are swept */
     if (a->tombstone && !ckbi_compact_must_keep(v, slot->length) && ckbi_compact_let_go(v, a))
         return CKB_OK;
-    int status = ckbi_source_verify(&c->walk.source, r);
+    /* What fits into the buffer is verified there, and moved from there. */
+    const uint8_t *whole;
+    int status = CKB_OK;
+    if (ckbi_bytes(r->end - r->offset) <= ckbi_source_step(&c->walk.source))
+        status = ckbi_source_get(&c->walk.source, r->offset, (r->end - r->offset) * CKBI_UNIT, &whole);
+    if (status == CKB_OK)
+        status = ckbi_source_verify(&c->walk.source, r);
     if (status == CKB_CORRUPT) {
         ckbi_damage(v, CKB_TOPIC_PAYLOAD, v->victim, r->offset, 0, 0);
         return CKB_OK;
@@ -7628,7 +7668,8 @@ static CKBI_UNUSED int ckbi_compact_end(ckb_volume *v, int status)
     CKB_MUTEX_LOCK(&v->lock);
     ckbi_segment *s = &v->segments[v->victim];
     /* What was walked over and not moved is damaged, and stays where it is. */
-    s->unmovable = status == CKB_IO || (status == CKB_OK && CKBI_LOAD(&s->live) > 0);
+    bool ours = status == CKB_NOSPACE || status == CKB_FAILED || status == CKB_READONLY;
+    s->unmovable = !ours && CKBI_LOAD(&s->live) > 0;
     v->victim = CKB_NO_SEGMENT;
     CKB_MUTEX_UNLOCK(&v->lock);
     if (status != CKB_OK)
