@@ -324,3 +324,80 @@ Test(compact, wins_back_the_padding_of_commits_and_then_rests)
     }
     store_free(s);
 }
+
+/* The journal says of a parked segment that it may be continued, even while it is a victim. Two are parked, so that
+ * the writer continues the other one first. */
+Test(compact, a_parked_victim_is_not_covered_by_a_checkpoint)
+{
+    ckb_config config = {.max_chunks = 20000, .io_buffer_bytes = 4096};
+    store *s = store_new_with(SEGMENT_BYTES, 60, UNIT, &config);
+    void *memory = malloc(s->writer_bytes);
+    ckb_writer *first = s->writer;
+    bool more, resumed = false;
+    for (uint32_t chunk = 0; chunk < 20; chunk++)
+        cr_assert_eq(put_round(s, chunk, 0), CKB_OK);
+    cr_assert_eq(ckb_writer_open(s->volume, NULL, memory, s->writer_bytes, &s->writer), CKB_OK);
+    for (uint32_t chunk = 100; chunk < 130; chunk++)
+        cr_assert_eq(put_round(s, chunk, 0), CKB_OK);
+    cr_assert_eq(ckb_writer_close(first), CKB_OK);
+    uint32_t parked = place_of(s, 100).segment;
+    cr_assert_eq(ckb_unmount(s->volume), CKB_OK);
+    cr_assert_eq(store_mount(s), CKB_OK);
+    store_open_writer(s);
+    for (uint32_t chunk = 100; chunk < 110; chunk++)
+        cr_assert_eq(put_round(s, chunk, 1), CKB_OK);
+    cr_assert_eq(ckb_sync(s->volume), CKB_OK);
+    cr_assert_eq(ckb_compact(s->volume, 1, 1, &more), CKB_OK); /* a part of it */
+    for (uint32_t chunk = 1000; chunk < 3000; chunk++)
+        cr_assert_eq(put_round(s, chunk, 0), CKB_OK);
+    remount(s, true);
+    cr_assert_gt(space_of(s).checkpoint_entries, 0);
+    for (uint32_t chunk = 5000; chunk < 5200; chunk++) {
+        cr_assert_eq(put_round(s, chunk, 0), CKB_OK);
+        resumed |= place_of(s, chunk).segment == parked;
+    }
+    cr_assert(resumed);
+    remount(s, false);
+    for (uint32_t chunk = 5000; chunk < 5200; chunk++)
+        expect_round(s, chunk, 0);
+    free(memory);
+    store_free(s);
+}
+
+Test(compact, chunks_of_deleted_containers_hide_no_deletes)
+{
+    store *s = store_new_with(SEGMENT_BYTES, 40, UNIT, &(ckb_config){.max_chunks = 300});
+    for (uint64_t container = 20; container < 23; container++) {
+        cr_assert_eq(ckb_container_create(s->volume, container), CKB_OK);
+        for (uint32_t chunk = 0; chunk < 250; chunk++) {
+            ckb_chunk_id id = {container, 0, chunk};
+            cr_assert_eq(ckb_chunk_write(s->writer, &id, "x", 1, 0), CKB_OK);
+        }
+        cr_assert_eq(ckb_container_delete(s->volume, container), CKB_OK);
+        maintain(s);
+    }
+    for (uint32_t chunk = 0; chunk < 5000; chunk++) {
+        ckb_chunk_id id = chunk_id(chunk);
+        cr_assert_eq(put_round(s, chunk, 0), CKB_OK, "chunk %u", chunk);
+        cr_assert_eq(ckb_chunk_delete(s->writer, &id, 0), CKB_OK, "chunk %u", chunk);
+    }
+    store_free(s);
+}
+
+Test(compact, a_writer_that_idles_keeps_no_delete_of_others)
+{
+    ckb_writer *idle;
+    store *s = store_new_with(SEGMENT_BYTES, 40, UNIT, &(ckb_config){.max_chunks = 300});
+    void *memory = malloc(s->writer_bytes);
+    ckb_chunk_id id = chunk_id(1000000);
+    cr_assert_eq(ckb_writer_open(s->volume, NULL, memory, s->writer_bytes, &idle), CKB_OK);
+    cr_assert_eq(ckb_chunk_write(idle, &id, "x", 1, CKB_DURABLE), CKB_OK);
+    for (uint32_t chunk = 0; chunk < 5000; chunk++) {
+        id = chunk_id(chunk);
+        cr_assert_eq(put_round(s, chunk, 0), CKB_OK, "chunk %u", chunk);
+        cr_assert_eq(ckb_chunk_delete(s->writer, &id, 0), CKB_OK, "chunk %u", chunk);
+    }
+    cr_assert_eq(ckb_writer_close(idle), CKB_OK);
+    free(memory);
+    store_free(s);
+}
