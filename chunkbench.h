@@ -107,7 +107,7 @@
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
  * ckb_reader_memory, ckb_log_cursor_memory, ckb_stream_memory (one chunk), ckb_stream_cursor_memory. The index takes
  * 32 bytes a slot at a load of 3/4, and two bytes for
- * eight slots: about 43 bytes a chunk. A segment takes 60 bytes, a container 64, a log 88. A writer takes two
+ * eight slots: about 43 bytes a chunk. A segment takes 68 bytes, a container 64, a log 80. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
  * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. On a Cortex-M3 the stack
  * takes up to 640 bytes, and 880 where a stream is opened, without the medium's functions; there is no recursion.
@@ -183,8 +183,8 @@
  *               over; as much before it, on sides of several segments, that of this one, which continues it.
  *    9 ENTRY    20: how many entries before this one were not durable when it was written (0xFFFFFFFF: so many
  *               or more). 24: index 8, term 8. That is a durable mark that reaches over segments.
- *   10 CHECKPOINT 20: 0 rows of 24 bytes: segment 4, records 4 (zero), epoch 8, end 4, last summary 4; 1 entries of
- *               32 bytes: as in SUMMARY, then segment 4.
+ *   10 CHECKPOINT 20: 0 rows of 24 bytes: segment 4, units that its chunk records take 4 (top bit: of stream 4),
+ *               epoch 8, end 4, last summary 4; 1 entries of 32 bytes: as in SUMMARY, then segment 4.
  *
  *   Types up to 31 are reserved. A batch is what one write takes to the medium:
  *   it begins on a write unit and ends with END, so a unit is never written twice. (In front of a payload with
@@ -1599,7 +1599,6 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #else
 #define CKBI_ONE_COPY
 #endif
-#define CKBI_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define CKBI_PREFETCH(address) __builtin_prefetch(address, 1)
 #define ckbi_copy __builtin_memcpy
 #define ckbi_move __builtin_memmove
@@ -1610,7 +1609,6 @@ CKB_API int ckb_bench_print(const ckb_bench_report *report, int format, const ck
 #define CKBI_UNUSED
 #define CKBI_NOINLINE
 #define CKBI_ONE_COPY
-#define CKBI_LIKELY(condition) (condition)
 #define CKBI_PREFETCH(address) ((void)(address))
 #define ckbi_copy memcpy
 #define ckbi_move memmove
@@ -7680,8 +7678,8 @@ static CKBI_UNUSED int ckbi_compact_end(ckb_volume *v, int status)
     return status;
 }
 
-/* One step of compaction: a victim is found, about as much as an I/O buffer holds is moved, or it is freed. `*work` is false when
- * nothing gains `least` units, and there is no pass. The tidy lock is held. */
+/* One step of compaction: a victim is found, about as much as an I/O buffer holds is moved, or it is freed.
+ * `*work` is false when nothing gains `least` units, and there is no pass. The tidy lock is held. */
 static CKBI_UNUSED CKBI_NOINLINE int ckbi_compact_step(ckb_volume *v, uint32_t least, bool *work)
 {
     ckbi_compactor *c = v->compactor;
