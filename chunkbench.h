@@ -12,7 +12,7 @@
  *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
  *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
  *               >>chunk-write >>compact >>chunk-read >>stream-impl >>log-impl >>volume-api >>checkpoint
- *               >>check-impl >>text
+ *               >>check-impl >>scrub-impl >>text
  *
  * ---------------------------------------------------------------------------------------------- >>start
  *
@@ -58,9 +58,10 @@
  *     ckb_log_read(cursor, index, &entry, data, sizeof(data));
  *
  * ckb_format makes the volume once. A host that has time to spare, or a thread for it, calls ckb_maintain: it keeps
- * segments ready and makes room by compaction, which appends would otherwise have to wait for. Structs of configuration mean their defaults where they are zero, and
- * a null pointer means all defaults. Functions return 0 or a negative ckb_status; what went wrong and where
- * stands in a ckb_fault, which ckb_fault_text turns into one line.
+ * segments ready and makes room by compaction, which appends would otherwise have to wait for; and ckb_scrub, which
+ * finds damage before it is read. Structs of configuration mean their defaults where they are zero, and a null
+ * pointer means all defaults. Functions return 0 or a negative ckb_status; what went wrong and where stands in a
+ * ckb_fault, which ckb_fault_text turns into one line.
  *
  * ---------------------------------------------------------------------------------------------- >>promise
  *
@@ -106,8 +107,7 @@
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
  * ckb_reader_memory, ckb_log_cursor_memory, ckb_stream_memory (one chunk), ckb_stream_cursor_memory. The index takes
- * 32 bytes a slot at a load of 3/4, and two bytes for
- * eight slots: about 43 bytes a chunk. A segment takes 68 bytes, a container 64, a log 80. A writer takes two
+ * 32 bytes a slot at a load of 3/4, and two bytes for eight slots: about 43 bytes a chunk. A segment takes 68 bytes, a container 64, a log 80. A writer takes two
  * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
  * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. On a Cortex-M3 the stack
  * takes up to 640 bytes, and 880 where a stream is opened, without the medium's functions; there is no recursion.
@@ -208,6 +208,8 @@
  *    7 LOG_FIRST  a serial, b index of the first entry that is kept, c epoch: its segments of a lower one are void
  *    8 CHECKPOINT a its last segment, b epoch of that, c its end in bits 0-29 and the count of entries from bit 30:
  *                 the checkpoint in force from here on
+ *    9 SCRUB      a the segment where scrubbing goes on, b bytes of this pass so far, c complete passes in bits 0-31
+ *                 and damaged places of this pass from bit 32. A hint: nothing depends on it
  *
  *   When a side is full, and at the first fact of every mount (so that nothing is appended behind a tail that a
  *   crash may have left), the other one is begun with a snapshot, under an epoch with which nothing in it
@@ -608,6 +610,11 @@ typedef struct ckb_stat {
     uint64_t checkpoint_entries; /* it holds */
     uint64_t checkpoint_bytes;   /* it takes */
     uint64_t fresh_records;      /* in full segments, since a checkpoint was last begun */
+    uint32_t scrub_segment;      /* where ckb_scrub goes on; 0: at the beginning */
+    uint32_t scrub_passes;       /* over all of the volume that are complete */
+    uint32_t
+        scrub_damage; /* damaged places that the pass under way has found, or the last one before it began */
+    uint64_t scrub_bytes; /* that the pass under way has verified, or the last one */
 } ckb_stat;
 
 /* Fills `stat`. Any thread. Never fails. */
@@ -974,8 +981,8 @@ CKB_API int ckb_log_append(ckb_log *log, uint64_t term, const void *data, size_t
                            uint64_t *index);
 
 /* Appends `count` entries under successive indexes, all or none; `*first` (may be null) is that of the first.
- * They must fit one segment together, with the padding of the buffers that they fill: CKB_TOOBIG otherwise. Everything else as ckb_log_append. After a crash
- * any prefix of them may be there, unless they were durable. */
+ * They must fit one segment together, with the padding of the buffers that they fill: CKB_TOOBIG otherwise.
+ * Everything else as ckb_log_append. After a crash any prefix of them may be there, unless they were durable. */
 CKB_API int ckb_log_append_many(ckb_log *log, const ckb_entry_data *entries, size_t count, unsigned flags,
                                 uint64_t *first);
 
@@ -1048,6 +1055,7 @@ typedef struct ckb_check_report {
     uint64_t io_errors;
     uint64_t segments; /* looked at */
     uint64_t damage;   /* findings with CKB_CORRUPT */
+    uint64_t reread;   /* verified at the second attempt only, of a scrub */
 } ckb_check_report;
 
 /* Verifies headers, record tiling and every live chunk; calls `found` for each finding, goes on unless
@@ -1057,6 +1065,20 @@ typedef struct ckb_check_report {
 CKB_API int ckb_check(ckb_volume *volume, ckb_reader *reader,
                       int (*found)(void *context, const ckb_finding *finding), void *context,
                       ckb_check_report *report);
+
+#ifndef CKB_READ_ONLY
+/* The same in pieces, beside everything else: goes on where the last call stopped, after a restart with the segment
+ * that the journal was told of, and reads about `budget` bytes, or one record where that is longer. A host keeps a rate
+ * by the time between calls. `report` is added to, so that it can be one for a pass; not *more: this call has completed
+ * one, and the next begins another. A chunk that counts and does not verify, at a second attempt either, makes its
+ * container UNHEALTHY, durably; an error of the medium, what was deleted or moved meanwhile, and a volume that takes no
+ * writes mark nothing. Any thread, with a reader of its own.
+ * CKB_OK: this call found nothing. CKB_CORRUPT: something. CKB_IO: something could not be read. CKB_BUSY: another
+ * scrub is running. */
+CKB_API int ckb_scrub(ckb_volume *volume, ckb_reader *reader, uint64_t budget,
+                      int (*found)(void *context, const ckb_finding *finding), void *context,
+                      ckb_check_report *report, bool *more);
+#endif
 
 #ifdef CHUNKBENCH_BENCH
 /* --------------------------------------------------------------------------------------------- >>bench
@@ -2233,7 +2255,7 @@ CKB_DEF uint32_t ckb_crc32c(uint32_t crc, const void *data, size_t bytes)
 #define CKBI_ROOMS_MAX 16u         /* times that one append makes room, which others may take */
 #define CKBI_REFUSED_MAX 4096u     /* erases that may answer NOSPACE before a medium counts as full */
 #define CKBI_FACTS_MAX 8u          /* facts in one journal append */
-#define CKBI_SNAPSHOT_FACTS 4u     /* of a snapshot, beside those about segments, containers and logs */
+#define CKBI_SNAPSHOT_FACTS 5u     /* of a snapshot, beside those about segments, containers and logs */
 #define CKBI_TOMBSTONE 0x80000000u /* top bit of a version */
 
 /* Record types; the FORMAT section describes them. */
@@ -2283,7 +2305,8 @@ enum {
     CKBI_FACT_CLEAN = 5,        /* b: next epoch; all that was written so far is durable */
     CKBI_FACT_LOG = 6,          /* a: serial, b and c: name */
     CKBI_FACT_LOG_FIRST = 7,    /* a: serial, b: first index, c: first epoch */
-    CKBI_FACT_CHECKPOINT = 8    /* a: its newest segment, b: epoch of that, c: end and count of entries */
+    CKBI_FACT_CHECKPOINT = 8,   /* a: its newest segment, b: epoch of that, c: end and count of entries */
+    CKBI_FACT_SCRUB = 9         /* a: segment, b: bytes, c: passes and damage */
 };
 
 #define CKBI_EPOCH_RETIRED UINT64_MAX
@@ -2450,6 +2473,21 @@ typedef struct ckbi_checkpoint {
     uint64_t entries;
 } ckbi_checkpoint;
 
+/* How far scrubbing is, of whoever has `busy`; others may look at what the journal is told. */
+typedef struct ckbi_scrub {
+    uint64_t bytes;    /* of this pass */
+    uint64_t epoch;    /* of the segment that is walked */
+    uint64_t expected; /* index of the next entry there, as for a check */
+    uint64_t cursor;   /* in the index, while a damaged place is looked for there */
+    uint32_t segment;  /* what is walked, or walked next */
+    uint32_t at, known;
+    uint32_t hole_from, hole_to; /* units: damaged places of the segment lie there; nowhere when equal */
+    uint32_t passes, damage;
+    uint32_t unsaved; /* segments since the journal was told */
+    uint8_t phase;
+    bool busy;
+} ckbi_scrub;
+
 /* A walk over the records of one segment; >>walk. */
 typedef struct ckbi_walk {
     ckbi_source source;
@@ -2544,6 +2582,8 @@ struct ckb_volume {
     uint64_t let_go;      /* deletes whose records compaction let go; their slots are swept */
     bool sweep_pays;      /* and some of their segments were freed since */
     uint64_t moved_bytes; /* by compaction since mount */
+
+    ckbi_scrub scrub;
 
     ckbi_checkpoint checkpoint;           /* in force */
     ckbi_checkpoint draft;                /* the next one, as far as it is written; of whoever has draft_busy */
@@ -3519,8 +3559,17 @@ static CKBI_UNUSED bool ckbi_checkpoint_fact(const ckbi_checkpoint *c, ckbi_fact
     return c->at.epoch != 0;
 }
 
-/* The snapshot's fact with this number: the counters, then segments, containers, logs, checkpoint, what is
- * clean, the end mark. False: there is none with this number. */
+static CKBI_UNUSED bool ckbi_scrub_fact(const ckbi_scrub *s, ckbi_fact *fact)
+{
+    fact->kind = CKBI_FACT_SCRUB;
+    fact->a = CKBI_LOAD(&s->segment);
+    fact->b = CKBI_LOAD(&s->bytes);
+    fact->c = CKBI_LOAD(&s->passes) | (uint64_t)CKBI_LOAD(&s->damage) << 32;
+    return fact->a != 0 || fact->c != 0;
+}
+
+/* The snapshot's fact with this number: the counters, then segments, containers, logs, checkpoint, scrub, what
+ * is clean, the end mark. False: there is none with this number. */
 static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, size_t number, ckbi_fact *fact)
 {
     size_t containers = (size_t)v->header.segment_count + 1;
@@ -3541,8 +3590,10 @@ static CKBI_UNUSED bool ckbi_snapshot_fact(ckb_volume *v, size_t number, ckbi_fa
         return ckbi_snapshot_log(v, number - logs, fact);
     if (number == rest)
         return CKBI_HAS_CHUNKS && ckbi_checkpoint_fact(&v->checkpoint, fact);
-    fact->kind = number == rest + 1 ? CKBI_FACT_CLEAN : CKBI_FACT_SNAPSHOT_END;
-    fact->b = number == rest + 1 ? v->durable_epoch : 0;
+    if (number == rest + 1)
+        return ckbi_scrub_fact(&v->scrub, fact);
+    fact->kind = number == rest + 2 ? CKBI_FACT_CLEAN : CKBI_FACT_SNAPSHOT_END;
+    fact->b = number == rest + 2 ? v->durable_epoch : 0;
     return true;
 }
 
@@ -4422,6 +4473,12 @@ static CKBI_UNUSED int ckbi_mount_fact(ckbi_mounting *m, const uint8_t *bytes)
         v->checkpoint.at.end = (uint32_t)(fact->c & 0x3FFFFFFF);
         v->checkpoint.entries = fact->c >> 30;
         return CKB_OK;
+    case CKBI_FACT_SCRUB:
+        v->scrub.segment = fact->a < v->header.segment_count ? fact->a : 0;
+        v->scrub.bytes = fact->b;
+        v->scrub.passes = (uint32_t)fact->c;
+        v->scrub.damage = (uint32_t)(fact->c >> 32);
+        return CKB_OK;
     default:
         return CKB_OK; /* of a later minor version, which is only mounted for reading */
     }
@@ -4440,6 +4497,7 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
     v->next_serial = 1;
     v->durable_epoch = 0;
     v->checkpoint.at.epoch = 0;
+    ckbi_fill(&v->scrub, 0, sizeof(v->scrub));
     v->clean = false;
 }
 
@@ -10275,6 +10333,14 @@ static CKBI_UNUSED int ckbi_checkpoint_step(ckb_volume *v, bool *more)
     return status;
 }
 
+/* Tells the journal how far scrubbing is. The long lock is held, or nobody else is there. */
+static CKBI_UNUSED int ckbi_scrub_save(ckb_volume *v)
+{
+    v->scrub.unsaved = 0;
+    (void)ckbi_scrub_fact(&v->scrub, &v->facts[0]);
+    return ckbi_journal_append(v, 1);
+}
+
 /* The last checkpoint of a mount: where it spares the next one something worth it, or was begun already. */
 static CKBI_UNUSED int ckbi_checkpoint_last(ckb_volume *v)
 {
@@ -10298,6 +10364,8 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
     }
     if (result == CKB_OK && !v->config.read_only && v->failed)
         result = CKB_FAILED;
+    if (result == CKB_OK && !v->config.read_only && v->scrub.unsaved > 0)
+        (void)ckbi_scrub_save(v); /* where it is not noted, time is lost */
     /* A mount that wrote nothing leaves nothing to say. */
     bool wrote = !v->config.read_only && !v->journal_switch;
     if (CKBI_HAS_CHUNKS && result == CKB_OK && wrote)
@@ -10468,6 +10536,10 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
     stat->checkpoint_entries = v->checkpoint.at.epoch ? v->checkpoint.entries : 0;
     stat->fresh_records = v->fresh_records;
     stat->journal_epoch = v->journal.epoch;
+    stat->scrub_segment = CKBI_LOAD(&v->scrub.segment);
+    stat->scrub_passes = CKBI_LOAD(&v->scrub.passes);
+    stat->scrub_damage = CKBI_LOAD(&v->scrub.damage);
+    stat->scrub_bytes = CKBI_LOAD(&v->scrub.bytes);
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
@@ -10493,7 +10565,9 @@ typedef struct ckbi_checking {
     uint64_t epoch;          /* of the segment that is looked at */
     uint64_t entry_expected; /* index of the next entry in it; 0: any */
     uint64_t index;          /* for the next report */
+    uint32_t serial;         /* of the container whose chunk the finding names */
     bool stopped;
+    bool scrubs; /* holes wait for a look into the index, containers are marked */
 } ckbi_checking;
 
 /* Was the segment freed while it was looked at? Then what was found there means nothing. */
@@ -10502,6 +10576,44 @@ static CKBI_UNUSED bool ckbi_check_is_stale(const ckbi_checking *k, uint32_t seg
     const ckbi_segment *s = &k->volume->segments[segment];
     uint8_t state = CKBI_LOAD(&s->state);
     return state == CKBI_SEGMENT_FREE || (state != CKBI_SEGMENT_JOURNAL && CKBI_LOAD(&s->epoch) != k->epoch);
+}
+
+#ifndef CKB_READ_ONLY
+/* Marks the container of the damaged chunk in the finding, durably. Where that cannot be written down the report has
+ * to do. */
+static CKBI_UNUSED void ckbi_scrub_mark(ckbi_checking *k)
+{
+    ckb_volume *v = k->volume;
+    CKB_MUTEX_LOCK(&v->long_lock);
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_container *c = ckbi_container_by_serial(v, k->serial);
+    uint32_t state = c ? CKBI_LOAD(&c->state) : CKB_CONTAINER_NONE;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    /* One that is being closed is met again by the next pass. */
+    if (state == CKB_CONTAINER_OPEN || state == CKB_CONTAINER_CLOSED)
+        (void)ckbi_container_set(v, c, CKB_CONTAINER_UNHEALTHY, c->flags);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+}
+#endif
+
+/* What lies here is looked for in the index, when the walk over the segment is through. */
+static CKBI_UNUSED void ckbi_scrub_hole(ckbi_checking *k, uint32_t from, uint32_t to)
+{
+    ckbi_scrub *s = &k->volume->scrub;
+    s->hole_from = s->hole_from == s->hole_to ? from : s->hole_from;
+    s->hole_to = to;
+}
+
+/* A scrub has found something. */
+static CKBI_UNUSED void ckbi_scrub_note(ckbi_checking *k, int status)
+{
+    if (status != CKB_CORRUPT)
+        return;
+    CKBI_ADD(&k->volume->scrub.damage, 1);
+#ifndef CKB_READ_ONLY
+    if (k->finding->has_chunk)
+        ckbi_scrub_mark(k);
+#endif
 }
 
 static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topic, uint32_t segment,
@@ -10517,6 +10629,8 @@ static CKBI_UNUSED void ckbi_check_report(ckbi_checking *k, int status, int topi
         k->report->io_errors++;
     if (k->found && !k->stopped)
         k->stopped = k->found(k->context, k->finding) != 0;
+    if (k->scrubs)
+        ckbi_scrub_note(k, status);
     k->finding->has_chunk = false;
     k->finding->log[0] = 0;
     k->index = 0;
@@ -10536,6 +10650,7 @@ static CKBI_UNUSED bool ckbi_check_is_live(ckbi_checking *k, const ckbi_record *
     bool live = c && CKBI_LOAD(&c->state) != CKB_CONTAINER_DELETED;
     CKB_MUTEX_UNLOCK(&v->lock);
     ckbi_chunk_describe(&id, &place.slot, &k->finding->chunk);
+    k->serial = r->serial;
     return live && !(place.slot.version & CKBI_TOMBSTONE);
 }
 
@@ -10658,6 +10773,17 @@ static CKBI_UNUSED void ckbi_check_record(ckbi_checking *k, ckbi_walk *walk, uin
         ckbi_check_start(k, walk, segment);
         return;
     }
+    /* What does not verify is read once more: a container is not blamed for what happened on the way. */
+    if (walk->payload_bad && k->scrubs) {
+        walk->source.have = 0;
+        int status = ckbi_source_verify(&walk->source, r);
+        walk->payload_bad = status == CKB_CORRUPT;
+        k->report->reread += status == CKB_OK;
+        if (status != CKB_OK && status != CKB_CORRUPT) {
+            ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, segment, r->offset, 0, 0);
+            return;
+        }
+    }
     bool live = CKBI_HAS_CHUNKS && r->type == CKBI_RECORD_CHUNK && ckbi_check_is_live(k, r, segment);
     if (walk->payload_bad) {
         k->finding->has_chunk = live;
@@ -10725,6 +10851,10 @@ static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, cons
         return;
     }
     ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_RECORD, segment, hole->offset, 0, bytes);
+    if (k->scrubs) {
+        ckbi_scrub_hole(k, hole->offset, hole->end);
+        return;
+    }
     while (CKBI_HAS_CHUNKS && ckb_chunk_next(k->volume, &cursor, &info) == CKB_OK) {
         uint32_t at = (uint32_t)(info.offset / CKBI_UNIT);
         if (info.segment != segment || at < hole->offset || at >= hole->end)
@@ -10736,23 +10866,35 @@ static CKBI_UNUSED void ckbi_check_hole(ckbi_checking *k, uint32_t segment, cons
     }
 }
 
+/* The walk ends here; a scrub looks at the chunks behind by what the index knows of them. */
+static CKBI_UNUSED void ckbi_check_unreadable(ckbi_checking *k, const ckbi_walk *walk, uint32_t segment,
+                                              int status)
+{
+    ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
+    if (k->scrubs)
+        ckbi_scrub_hole(k, walk->at, ckbi_segment_units(&k->volume->medium.geometry));
+}
+
+/* Verifies one record, or what lies where there is none. False: there are no more. */
+static CKBI_UNUSED bool ckbi_check_next(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
+{
+    int status = ckbi_walk_next(walk);
+    if (status == CKB_OK)
+        ckbi_check_record(k, walk, segment);
+    else if (status == CKB_CORRUPT)
+        ckbi_check_hole(k, segment, &walk->record);
+    else if (status != CKB_END)
+        ckbi_check_unreadable(k, walk, segment, status);
+    else if (walk->dropped > 0)
+        ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, ckbi_bytes(walk->dropped));
+    return status == CKB_OK || status == CKB_CORRUPT;
+}
+
 static CKBI_UNUSED void ckbi_check_walk(ckbi_checking *k, ckbi_walk *walk, uint32_t segment)
 {
-    for (;;) {
-        int status = ckbi_walk_next(walk);
-        if (status == CKB_END || k->stopped)
-            break;
-        if (status == CKB_OK) {
-            ckbi_check_record(k, walk, segment);
-        } else if (status == CKB_CORRUPT) {
-            ckbi_check_hole(k, segment, &walk->record);
-        } else {
-            ckbi_check_report(k, status, CKB_TOPIC_MEDIUM, segment, walk->at, 0, 0);
-            break;
-        }
-    }
-    if (walk->dropped > 0)
-        ckbi_check_report(k, CKB_OK, CKB_TOPIC_TAIL, segment, walk->stop, 0, ckbi_bytes(walk->dropped));
+    walk->verify = true;
+    while (!k->stopped && ckbi_check_next(k, walk, segment))
+        continue;
 }
 
 /* The side of the journal that is in force; the long lock keeps it still. */
@@ -10775,14 +10917,13 @@ static CKBI_UNUSED void ckbi_check_journal(ckbi_checking *k)
         }
         if (at.segment == v->journal.segment)
             walk->stop = walk->known = v->journal.end;
-        walk->verify = true;
         ckbi_check_walk(k, walk, at.segment);
     }
     CKB_MUTEX_UNLOCK(&v->long_lock);
 }
 
-/* Verifies one segment from its header to its last record. */
-static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
+/* Verifies the header of a segment, and opens a walk over its records; false: there is nothing to walk over. */
+static CKBI_UNUSED bool ckbi_check_open(ckbi_checking *k, uint32_t segment)
 {
     ckb_volume *v = k->volume;
     ckbi_walk *walk = &k->reader->walk;
@@ -10796,12 +10937,39 @@ static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
     if (state == CKBI_SEGMENT_LOST)
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, epoch, 0);
     if (!records && state != CKBI_SEGMENT_PREPARED)
-        return;
+        return false;
     k->report->segments++;
-    if (!ckbi_check_header(k, segment, epoch) || !records)
-        return;
-    walk->verify = true;
-    ckbi_check_walk(k, walk, segment);
+    return ckbi_check_header(k, segment, epoch) && records;
+}
+
+/* Verifies one segment from its header to its last record. */
+static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
+{
+    if (ckbi_check_open(k, segment))
+        ckbi_check_walk(k, &k->reader->walk, segment);
+}
+
+static CKBI_UNUSED void ckbi_check_init(ckbi_checking *k, ckb_reader *reader,
+                                        int (*found)(void *context, const ckb_finding *finding), void *context,
+                                        ckb_check_report *report)
+{
+    ckbi_fill(k, 0, sizeof(*k));
+    k->volume = reader->source.volume;
+    k->reader = reader;
+    k->found = found;
+    k->context = context;
+    k->report = report;
+    k->finding = &reader->finding;
+    reader->table_epoch = 0;
+}
+
+/* The status of a check that began with these counts. */
+static CKBI_UNUSED int ckbi_check_end(const ckbi_checking *k, uint64_t damage, uint64_t io_errors)
+{
+    k->reader->source.have = 0;
+    if (k->report->damage > damage)
+        return CKB_CORRUPT;
+    return k->report->io_errors > io_errors ? CKB_IO : CKB_OK;
 }
 
 CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
@@ -10809,15 +10977,8 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
                       ckb_check_report *report)
 {
     ckbi_checking k;
-    ckbi_fill(&k, 0, sizeof(k));
     ckbi_fill(report, 0, sizeof(*report));
-    k.volume = volume;
-    k.reader = reader;
-    k.found = found;
-    k.context = context;
-    k.report = report;
-    k.finding = &reader->finding;
-    reader->table_epoch = 0;
+    ckbi_check_init(&k, reader, found, context, report);
 #ifndef CKB_READ_ONLY
     if (ckbi_writable(volume) == CKB_OK)
         ckb_sync(volume);
@@ -10825,11 +10986,211 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
     ckbi_check_journal(&k);
     for (uint32_t i = ckbi_first_segment(volume); i < volume->header.segment_count && !k.stopped; i++)
         ckbi_check_segment(&k, i);
-    reader->source.have = 0;
-    if (report->damage > 0)
-        return CKB_CORRUPT;
-    return report->io_errors > 0 ? CKB_IO : CKB_OK;
+    return ckbi_check_end(&k, 0, 0);
 }
+
+#ifndef CKB_READ_ONLY
+/* ---------------------------------------------------------------------------------------------- >>scrub-impl
+ * A check in steps. A step is a record, or a look at some slots of the index for what damage hit: so a pass goes on
+ * inside a segment, and between calls only numbers are kept. */
+
+enum { CKBI_SCRUB_OPEN = 0, CKBI_SCRUB_WALK, CKBI_SCRUB_INDEX };
+
+#define CKBI_SCRUB_SEGMENTS 64u /* between two notes in the journal */
+#define CKBI_SCRUB_SLOTS 1024u  /* of the index in a step */
+
+/* The segment is done. */
+static CKBI_UNUSED void ckbi_scrub_leave(ckb_volume *v)
+{
+    ckbi_scrub *s = &v->scrub;
+    CKBI_STORE(&s->segment, s->segment + 1);
+    s->unsaved++;
+    s->phase = CKBI_SCRUB_OPEN;
+    if (s->unsaved >= CKBI_SCRUB_SEGMENTS && ckbi_writable(v) == CKB_OK) {
+        CKB_MUTEX_LOCK(&v->long_lock);
+        (void)ckbi_scrub_save(v);
+        CKB_MUTEX_UNLOCK(&v->long_lock);
+    }
+}
+
+/* Reads and verifies this chunk's record. */
+static CKBI_UNUSED int ckbi_scrub_verify(ckbi_checking *k, const ckbi_slot *slot)
+{
+    ckbi_source *source = &k->reader->walk.source;
+    ckbi_record *r = &k->reader->walk.ahead;
+    ckbi_source_open(source, slot->segment, k->epoch);
+    int status = ckbi_source_record(source, slot->offset, r);
+    if (status == CKB_OK)
+        status = ckbi_record_is_chunk(r, slot) ? ckbi_source_verify(source, r) : CKB_CORRUPT;
+    return status;
+}
+
+/* A slot of the index whose record lies where damage was found. */
+static CKBI_UNUSED void ckbi_scrub_slot(ckbi_checking *k, const ckbi_slot *slot)
+{
+    ckbi_record *r = &k->reader->walk.record;
+    int status = ckbi_scrub_verify(k, slot);
+    r->serial = slot->serial;
+    r->block = slot->block;
+    r->chunk = slot->chunk;
+    r->offset = slot->offset;
+    if (status == CKB_OK || !ckbi_check_is_live(k, r, slot->segment)) /* any more */
+        return;
+    k->finding->has_chunk = true;
+    k->report->chunks_bad += status == CKB_CORRUPT;
+    ckbi_check_report(k, status, status == CKB_CORRUPT ? CKB_TOPIC_RECORD : CKB_TOPIC_MEDIUM, slot->segment,
+                      slot->offset, 0, slot->length);
+}
+
+/* Looks at some slots of the index for chunks whose records were hit. */
+static CKBI_UNUSED void ckbi_scrub_index(ckbi_checking *k)
+{
+    ckb_volume *v = k->volume;
+    ckbi_scrub *s = &v->scrub;
+    uint64_t slots = (uint64_t)v->index.buckets * CKBI_SLOTS;
+    uint64_t end = slots * v->index.partition_count;
+    for (uint32_t n = 0; n < CKBI_SCRUB_SLOTS && s->cursor < end; n++, s->cursor++) {
+        ckbi_partition *p = &v->index.partitions[s->cursor / slots];
+        CKB_MUTEX_LOCK(&p->lock);
+        ckbi_slot slot = p->slots[s->cursor % slots];
+        CKB_MUTEX_UNLOCK(&p->lock);
+        if (slot.version != 0 && !(slot.version & CKBI_TOMBSTONE) && slot.segment == s->segment &&
+            slot.offset >= s->hole_from && slot.offset < s->hole_to)
+            ckbi_scrub_slot(k, &slot);
+    }
+    if (s->cursor >= end)
+        ckbi_scrub_leave(v);
+}
+
+/* Begins with the next segment. False: there is none, the pass is complete. */
+static CKBI_UNUSED bool ckbi_scrub_begin(ckbi_checking *k)
+{
+    ckb_volume *v = k->volume;
+    ckbi_scrub *s = &v->scrub;
+    if (s->segment == 0) { /* of a new pass */
+        CKBI_STORE(&s->bytes, 0);
+        CKBI_STORE(&s->damage, 0);
+        ckbi_check_journal(k);
+        CKBI_STORE(&s->segment, ckbi_first_segment(v));
+        return true;
+    }
+    if (s->segment >= v->header.segment_count)
+        return false;
+    s->hole_from = s->hole_to = 0;
+    s->cursor = 0;
+    if (!ckbi_check_open(k, s->segment)) {
+        ckbi_scrub_leave(v);
+        return true;
+    }
+    s->epoch = k->epoch;
+    s->phase = CKBI_SCRUB_WALK;
+    k->reader->walk.verify = true;
+    return true;
+}
+
+/* Goes on where the call before stopped, unless the segment has another life. */
+static CKBI_UNUSED void ckbi_scrub_resume(ckbi_checking *k)
+{
+    ckb_volume *v = k->volume;
+    ckbi_scrub *s = &v->scrub;
+    ckbi_walk *walk = &k->reader->walk;
+    if (s->phase == CKBI_SCRUB_OPEN)
+        return;
+    k->epoch = s->epoch;
+    if (ckbi_check_is_stale(k, s->segment)) {
+        s->phase = CKBI_SCRUB_OPEN;
+        return;
+    }
+    uint32_t stop = walk->stop, held = walk->source.at, segment = walk->source.segment;
+    size_t have = walk->source.have;
+    CKB_MUTEX_LOCK(&v->lock);
+    ckbi_walk_open_segment(walk, s->segment);
+    if (!ckbi_check_has_records(v, s->segment, walk))
+        s->phase = CKBI_SCRUB_OPEN;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    /* What the buffer holds is good unless the reader was used for something else, or the segment has grown. */
+    if (k->reader->source.have == 0 && segment == s->segment && stop == walk->stop) {
+        walk->source.at = held;
+        walk->source.have = have;
+    }
+    k->entry_expected = s->expected;
+    walk->at = s->at;
+    walk->known = ckbi_max32(walk->known, s->known);
+    walk->verify = true;
+}
+
+/* One step, and what it read; false: the pass is complete. */
+static CKBI_UNUSED bool ckbi_scrub_step(ckbi_checking *k, uint64_t *bytes)
+{
+    ckbi_scrub *s = &k->volume->scrub;
+    ckbi_walk *walk = &k->reader->walk;
+    uint32_t from = walk->at;
+    bool more;
+    *bytes = ckbi_bytes(CKBI_SCRUB_SLOTS);
+    switch (s->phase) {
+    case CKBI_SCRUB_OPEN:
+        return ckbi_scrub_begin(k);
+    case CKBI_SCRUB_WALK:
+        more = ckbi_check_next(k, walk, s->segment);
+        *bytes = ckbi_bytes(walk->at - from);
+        CKBI_ADD(&s->bytes, *bytes);
+        if (more)
+            return true;
+        s->phase = CKBI_SCRUB_INDEX;
+        if (!CKBI_HAS_CHUNKS || s->hole_from == s->hole_to)
+            ckbi_scrub_leave(k->volume);
+        return true;
+    default:
+        ckbi_scrub_index(k);
+        return true;
+    }
+}
+
+static CKBI_UNUSED void ckbi_scrub_complete(ckb_volume *v)
+{
+    CKB_MUTEX_LOCK(&v->long_lock);
+    CKBI_ADD(&v->scrub.passes, 1);
+    CKBI_STORE(&v->scrub.segment, 0);
+    if (ckbi_writable(v) == CKB_OK)
+        (void)ckbi_scrub_save(v);
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+}
+
+/* Takes or gives back the right to scrub; false: somebody else has it. */
+static CKBI_UNUSED bool ckbi_scrub_busy(ckb_volume *v, bool busy)
+{
+    CKB_MUTEX_LOCK(&v->lock);
+    bool change = v->scrub.busy != busy;
+    v->scrub.busy = busy;
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return change;
+}
+
+CKB_DEF int ckb_scrub(ckb_volume *volume, ckb_reader *reader, uint64_t budget,
+                      int (*found)(void *context, const ckb_finding *finding), void *context,
+                      ckb_check_report *report, bool *more)
+{
+    ckbi_checking k;
+    ckbi_scrub *s = &volume->scrub;
+    uint64_t damage = report->damage, io_errors = report->io_errors;
+    bool going = true;
+    if (!ckbi_scrub_busy(volume, true))
+        return CKB_BUSY;
+    ckbi_check_init(&k, reader, found, context, report);
+    k.scrubs = true;
+    ckbi_scrub_resume(&k);
+    for (uint64_t used = 0, step = 0; going && !k.stopped && used < budget; used += step)
+        going = ckbi_scrub_step(&k, &step);
+    s->at = reader->walk.at;
+    s->known = reader->walk.known;
+    s->expected = k.entry_expected;
+    if (!going)
+        ckbi_scrub_complete(volume);
+    ckbi_scrub_busy(volume, false);
+    *more = going;
+    return ckbi_check_end(&k, damage, io_errors);
+}
+#endif
 
 /* ---------------------------------------------------------------------------------------------- >>text */
 

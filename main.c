@@ -92,16 +92,17 @@ static void occupy_standard_descriptors(void)
 
 /* Complaints are held back: whoever set this tries again before it gives up. */
 static bool held_back;
+static char last_complaint[MESSAGE_BYTES]; /* for a JSON document about it */
 
 static int complain(const invocation *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Says what is wrong, in one line. Returns nothing of use but 0, so that callers say their exit code. */
 static int complain(const invocation *call, const char *format, ...)
 {
-    char text[MESSAGE_BYTES];
+    char *text = last_complaint;
     va_list values;
     va_start(values, format);
-    (void)vsnprintf(text, sizeof text, format, values);
+    (void)vsnprintf(text, sizeof last_complaint, format, values);
     va_end(values);
     if (held_back)
         return 0;
@@ -1319,6 +1320,10 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"checkpoint_bytes", stat->checkpoint_bytes},
         {"checkpoint_entries", stat->checkpoint_entries},
         {"records_since_checkpoint", stat->fresh_records},
+        {"scrub_passes", stat->scrub_passes},
+        {"scrub_segment", stat->scrub_segment},
+        {"scrub_bytes", stat->scrub_bytes},
+        {"scrub_damage", stat->scrub_damage},
     };
     (void)printf(json ? "{\"tool\":\"chunkbench\",\"command\":\"info\",\"target\":" : "target: ");
     if (json)
@@ -2621,30 +2626,55 @@ static void check_print_acks(const audit *a, bool json)
         (void)printf("first missing: %s\n", a->first_missing);
 }
 
+/* Begins the one JSON document of a command. */
+static void json_begin(const invocation *call)
+{
+    (void)printf("{\"tool\":\"chunkbench\",\"command\":\"%s\",\"target\":", call->command->name);
+    json_string(stdout, call->operands[0]);
+}
+
+/* And all of it when the command could not begin. */
+static void json_failure(const invocation *call, int code)
+{
+    json_begin(call);
+    (void)printf(",\"error\":");
+    json_string(stdout, last_complaint);
+    (void)printf(",\"exit\":%d}\n", code);
+}
+
+static void check_begin(const invocation *call, bool json)
+{
+    if (!json)
+        return;
+    json_begin(call);
+    (void)printf(",\"error\":null,\"findings\":[");
+}
+
+static void check_print(const ckb_check_report *report, bool json)
+{
+    if (json)
+        (void)printf("],\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"chunks_bad\":%" PRIu64
+                     ",\"entries\":%" PRIu64 ",\"entry_bytes\":%" PRIu64 ",\"entries_bad\":%" PRIu64
+                     ",\"io_errors\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"damage\":%" PRIu64,
+                     report->chunks, report->bytes, report->chunks_bad, report->entries, report->entry_bytes,
+                     report->entries_bad, report->io_errors, report->segments, report->damage);
+    else
+        (void)printf("%" PRIu64 " chunks, %" PRIu64 " log entries, %" PRIu64 " bytes verified in %" PRIu64
+                     " segments; %" PRIu64 " damaged places, %" PRIu64 " chunks bad, %" PRIu64
+                     " entries bad, %" PRIu64 " I/O errors\n",
+                     report->chunks, report->entries, report->bytes + report->entry_bytes, report->segments,
+                     report->damage, report->chunks_bad, report->entries_bad, report->io_errors);
+}
+
 static int check_volume(store *s, bool json)
 {
     checking c = {s, json, 0};
     ckb_check_report report;
     int status;
-    if (json) {
-        (void)printf("{\"tool\":\"chunkbench\",\"command\":\"check\",\"target\":");
-        json_string(stdout, s->call->operands[0]);
-        (void)printf(",\"findings\":[");
-    }
+    check_begin(s->call, json);
     memset(&report, 0, sizeof report);
     status = ckb_check(s->volume, s->reader, check_found, &c, &report);
-    if (json)
-        (void)printf("],\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"chunks_bad\":%" PRIu64
-                     ",\"entries\":%" PRIu64 ",\"entry_bytes\":%" PRIu64 ",\"entries_bad\":%" PRIu64
-                     ",\"io_errors\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"damage\":%" PRIu64,
-                     report.chunks, report.bytes, report.chunks_bad, report.entries, report.entry_bytes,
-                     report.entries_bad, report.io_errors, report.segments, report.damage);
-    else
-        (void)printf("%" PRIu64 " chunks, %" PRIu64 " log entries, %" PRIu64 " bytes verified in %" PRIu64
-                     " segments; %" PRIu64 " damaged places, %" PRIu64 " chunks bad, %" PRIu64
-                     " entries bad, %" PRIu64 " I/O errors\n",
-                     report.chunks, report.entries, report.bytes + report.entry_bytes, report.segments,
-                     report.damage, report.chunks_bad, report.entries_bad, report.io_errors);
+    check_print(&report, json);
     return exit_code(status);
 }
 
@@ -2660,6 +2690,8 @@ static int run_check(invocation *call)
     if (code == EXIT_GOOD)
         code = store_open(&s, call, STORE_READ, 0);
     if (code != EXIT_GOOD) {
+        if (json)
+            json_failure(call, code);
         free(a.acks);
         return code;
     }
@@ -2674,6 +2706,99 @@ static int run_check(invocation *call)
             (void)printf("}\n");
     }
     free(a.acks);
+    return store_close(&s, signal_number != 0 ? 128 + signal_number : code);
+}
+
+/* ---- scrub ---- */
+
+enum { SCRUB_RATE, SCRUB_JSON, SCRUB_HELP, SCRUB_OPTION_COUNT };
+
+static const ckb_option scrub_options[SCRUB_OPTION_COUNT] = {
+    {"rate", '\0', CKB_OPTION_SIZE, false, "SIZE", NULL, 1, UINT64_MAX, NULL,
+     "read at most so many bytes a second; all it can without"},
+    FLAG_OPTION("json", "print JSON"),
+    HELP_OPTION,
+};
+
+#define SCRUB_PIECE_BYTES (UINT64_C(4) << 20)
+#define SCRUB_PIECES_PER_S 10 /* so that a low rate is kept in small steps, and a signal is heard */
+
+/* Says how far it is, on a terminal, about once a second. */
+static void scrub_progress(const store *s, const ckb_check_report *report, uint64_t *next_ns)
+{
+    ckb_stat stat;
+    char bytes[32];
+    uint64_t now = ckb_host_clock_ns();
+    if (isatty(2) != 1 || now < *next_ns)
+        return;
+    *next_ns = now + UINT64_C(1000000000);
+    ckb_volume_stat(s->volume, &stat);
+    (void)fprintf(stderr, "\rsegment %" PRIu32 " of %" PRIu32 ", %s verified, %" PRIu64 " damaged places ",
+                  stat.scrub_segment, stat.geometry.segment_count,
+                  ckb_size_text(stat.scrub_bytes, bytes, sizeof bytes), report->damage);
+}
+
+/* To the end of the pass, or a signal. */
+static int scrub_run(store *s, uint64_t rate, checking *c, ckb_check_report *report, bool *more)
+{
+    uint64_t start_ns = ckb_host_clock_ns(), taken = 0, next_ns = start_ns;
+    uint64_t piece = SCRUB_PIECE_BYTES;
+    int result = CKB_OK;
+    if (rate != 0 && rate / SCRUB_PIECES_PER_S < piece)
+        piece = rate / SCRUB_PIECES_PER_S + 1;
+    for (*more = true; *more && signal_number == 0; taken += piece) {
+        int status = ckb_scrub(s->volume, s->reader, piece, check_found, c, report, more);
+        if (status != CKB_OK && result != CKB_CORRUPT)
+            result = status;
+        scrub_progress(s, report, &next_ns);
+        uint64_t due_ns = rate != 0 ? (uint64_t)((double)(taken + piece) * 1e9 / (double)rate) : 0;
+        uint64_t passed_ns = ckb_host_clock_ns() - start_ns;
+        if (*more && due_ns > passed_ns)
+            ckb_host_sleep_ns(due_ns - passed_ns);
+    }
+    if (next_ns != start_ns)
+        (void)fprintf(stderr, "\n");
+    return result;
+}
+
+static void scrub_print(store *s, const ckb_check_report *report, bool more, bool json)
+{
+    ckb_stat stat;
+    ckb_volume_stat(s->volume, &stat);
+    check_print(report, json);
+    if (json)
+        (void)printf(",\"reread\":%" PRIu64 ",\"interrupted\":%s,\"next_segment\":%" PRIu32
+                     ",\"passes\":%" PRIu32 ",\"pass_bytes\":%" PRIu64 ",\"pass_damage\":%" PRIu32 "}\n",
+                     report->reread, more ? "true" : "false", stat.scrub_segment, stat.scrub_passes,
+                     stat.scrub_bytes, stat.scrub_damage);
+    else if (more)
+        (void)printf("interrupted; the next scrub goes on with segment %" PRIu32 " of %" PRIu32 "\n",
+                     stat.scrub_segment, stat.geometry.segment_count);
+    else
+        (void)printf("pass %" PRIu32 " complete: %" PRIu32 " damaged places in it\n", stat.scrub_passes,
+                     stat.scrub_damage);
+}
+
+static int run_scrub(invocation *call)
+{
+    store s;
+    ckb_check_report report;
+    bool more = false, json = flag(&call->own[SCRUB_JSON]);
+    int code = store_open(&s, call, STORE_WRITE, 0);
+    if (code != EXIT_GOOD) {
+        if (json)
+            json_failure(call, code);
+        return code;
+    }
+    checking c = {&s, json, 0};
+    memset(&report, 0, sizeof report);
+    code = exit_code(store_open_reader(&s));
+    if (code == EXIT_GOOD) {
+        check_begin(call, json);
+        uint64_t rate = flag(&call->own[SCRUB_RATE]) ? call->own[SCRUB_RATE].number[0] : 0;
+        code = exit_code(scrub_run(&s, rate, &c, &report, &more));
+        scrub_print(&s, &report, more, json);
+    }
     return store_close(&s, signal_number != 0 ? 128 + signal_number : code);
 }
 
@@ -2717,6 +2842,9 @@ static const command commands[] = {
      run_dump, false},
     {"check", "Verify everything, and acknowledgements", "TARGET", 1, 1, check_options, CHECK_OPTION_COUNT,
      "  chunkbench check /srv/store\n  chunkbench check --acks acks.txt /srv/store\n", run_check, false},
+    {"scrub", "Verify all of it at a rate, go on where it stopped, mark what is damaged", "TARGET", 1, 1,
+     scrub_options, SCRUB_OPTION_COUNT,
+     "  chunkbench scrub /srv/store\n  chunkbench scrub --rate 20M --json /dev/sdb\n", run_scrub, false},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])

@@ -66,7 +66,7 @@ run 2
 run 0 --version
 check version grep -qE '^chunkbench [0-9]+\.[0-9]+\.[0-9]+ ' out
 run 0 --help
-for command in qualify write cmdw log teragen format info ls put get rm compact append dump check; do
+for command in qualify write cmdw log teragen format info ls put get rm compact append dump check scrub; do
     run 0 "$command" --help
     check "examples of $command" grep -q '^examples:' out
 done
@@ -363,6 +363,49 @@ check "no delete is remembered" grep -qx 'deletes_remembered: 0' out
 check "nothing leaks" equal "$(awk '/^(live|dead|free|reserved)_bytes:/ { sum += $2 } END { print sum }' out)" 16777216
 run 0 get file:holes 1/2 back
 check "what was moved is the same" cmp -s some back
+
+# ---- scrub ----
+
+run 0 scrub file:holes
+check "scrub says that a pass is complete" grep -qx 'pass 1 complete: 0 damaged places in it' out
+run 0 scrub --json file:holes
+check "scrub is JSON" json out
+check "and verified the chunks" equal "$(value out 'd["chunks"], d["damage"], d["passes"], d["interrupted"]')" "(124, 0, 2, False)"
+run 0 info file:holes
+check "info knows of two passes" grep -qx 'scrub_passes: 2' out
+(interactively timeout -s INT 1 "$program" scrub --rate 300K file:holes >out 2>err)
+check "an interrupted scrub says where it goes on" grep -Eqx 'interrupted; the next scrub goes on with segment [0-9]+ of 64' out
+run 0 info file:holes
+check "and remembers it" grep -Eqx 'scrub_segment: [1-9][0-9]*' out
+run 0 scrub file:holes
+run 0 ls file:holes 1/2
+python3 - holes some <<'END'
+import sys
+image = open(sys.argv[1], 'r+b')
+held = image.read()
+wanted = open(sys.argv[2], 'rb').read()[16384 + 4000:16384 + 4100]
+at = held.find(wanted)
+while at >= 0: # where it was once, too
+    image.seek(at)
+    image.write(bytes([held[at] ^ 1]))
+    at = held.find(wanted, at + 1)
+END
+run 4 scrub file:holes
+check "a damaged chunk is named" grep -Eq 'segment [0-9]+ offset [0-9]+: .*: container 1 block 2 chunk 1$' out
+run 4 scrub --json file:holes
+check "and in JSON" equal "$(value out 'd["findings"][0]["container"], d["findings"][0]["block"], d["findings"][0]["chunk"], d["chunks_bad"], d["chunks"]')" "(1, 2, 1, 1, 123)"
+run 0 ls file:holes
+check "its container is unhealthy" grep -Eq '^1[[:space:]]UNHEALTHY' out
+run 1 put file:holes 1/9 some
+run 4 get file:holes 1/2 back
+run 4 check file:holes
+run 0 rm file:holes 1
+run 2 scrub --json file:nowhere
+check "what cannot be opened is JSON, too" json out
+check "with the reason" equal "$(value out '"ENOENT" in d["error"]')" True
+run 2 check --json file:nowhere
+check "of check as well" json out
+refuse 'out of range' scrub --rate 0 file:holes
 refuse 'is out of range (1 to 100)' compact --percent 0 file:holes
 rm -f some back holes
 head -c 300000000 /dev/zero >large

@@ -439,6 +439,18 @@ static void walk(const worker *w)
         fail(w, "more chunks than there can be", CKB_GAP, NULL);
 }
 
+/* Some pieces of a scrub, unless another thread is at it; nothing is damaged. */
+static void scrub_some(worker *w, ckb_reader *reader)
+{
+    ckb_check_report report = {0};
+    int status = CKB_OK;
+    bool more;
+    for (uint32_t piece = 0; piece < 8 && status == CKB_OK; piece++)
+        status = ckb_scrub(volume, reader, 20000, finding_fails, w, &report, &more);
+    if (status != CKB_OK && status != CKB_BUSY)
+        fail(w, "scrub", status, NULL);
+}
+
 static void upkeep_run(worker *w)
 {
     void *memory = memory_take(reader_bytes);
@@ -458,6 +470,8 @@ static void upkeep_run(worker *w)
             walk(w);
         if (turn % 64 == 40 && (status = ckb_check(volume, reader, finding_fails, w, &report)) != CKB_OK)
             fail(w, "check", status, NULL);
+        if (turn % 4 == 1)
+            scrub_some(w, reader);
         if (turn % 8 == 0 && (status = ckb_sync(volume)) != CKB_OK)
             fail(w, "sync", status, NULL);
         __atomic_add_fetch(&w->operations, 1, __ATOMIC_RELAXED);
@@ -849,6 +863,7 @@ static void check_run(worker *w)
     expect(w, "reader open", ckb_reader_open(volume, memory, reader_bytes, &reader), CKB_OK, 0);
     while (!stopped()) {
         expect(w, "check", ckb_check(volume, reader, finding_fails, w, &found), CKB_OK, 0);
+        scrub_some(w, reader);
         counted(w);
         usleep(20000);
     }

@@ -1078,6 +1078,14 @@ void world_maintain(test_world *world, uint32_t budget, world_verdict *verdict)
     verdict_status(verdict, "maintain", 0, status, WORLD_BIT(CKB_OK) | WORLD_BIT(CKB_NOSPACE));
 }
 
+void world_scrub(test_world *world, uint64_t budget, world_verdict *verdict)
+{
+    ckb_check_report report = {0};
+    bool more;
+    int status = ckb_scrub(world->volume, world->reader, budget, take_finding, verdict, &report, &more);
+    verdict_status(verdict, "scrub", 0, status, WORLD_BIT(CKB_OK));
+}
+
 void world_make_room(test_world *world, media_random *random, world_verdict *verdict)
 {
     uint32_t victim = world_pick_container(world, random, CKB_CONTAINER_CLOSED);
@@ -1150,6 +1158,9 @@ void world_random_step(test_world *world, media_random *random, uint32_t writers
 {
     if (world->shape.config.checkpoint_records != 0 && media_random_below(random, 3) == 0) {
         world_maintain(world, 1 + (uint32_t)media_random_below(random, 6), verdict);
+    }
+    if (world->shape.config.checkpoint_records != 0 && media_random_below(random, 6) == 0) {
+        world_scrub(world, 1 + media_random_below(random, 40000), verdict);
     }
     uint64_t part = world->logs.count > 0 ? media_random_below(random, 100) : 100;
     if (part < 86) {

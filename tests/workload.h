@@ -219,6 +219,8 @@ void world_random_delete(test_world *world, media_random *random, uint32_t write
 void world_random_container(test_world *world, media_random *random, world_verdict *verdict);
 void world_maintain(test_world *world, uint32_t budget, world_verdict *verdict);
 /* Deletes a container and maintains. */
+/* About `budget` bytes of a scrub, which must find nothing. */
+void world_scrub(test_world *world, uint64_t budget, world_verdict *verdict);
 void world_make_room(test_world *world, media_random *random, world_verdict *verdict);
 void world_reopen_writer(test_world *world, uint32_t writer, world_verdict *verdict);
 void world_open_writers(test_world *world, uint32_t count, world_verdict *verdict);
