@@ -107,10 +107,11 @@
  *
  * All memory comes from the caller and is asked for once: ckb_volume_memory, ckb_writer_memory, ckb_log_memory,
  * ckb_reader_memory, ckb_log_cursor_memory, ckb_stream_memory (one chunk), ckb_stream_cursor_memory. The index takes
- * 32 bytes a slot at a load of 3/4, and two bytes for eight slots: about 43 bytes a chunk. A segment takes 68 bytes, a container 64, a log 80. A writer takes two
- * buffers and 28 bytes for each entry of a summary, an open log two buffers and 4 bytes for each segment it may
- * have. Compaction takes a writer of default size and one more buffer. Nothing else grows. On a Cortex-M3 the stack
- * takes up to 640 bytes, and 880 where a stream is opened, without the medium's functions; there is no recursion.
+ * 32 bytes a slot at a load of 3/4, and two bytes for eight slots: about 43 bytes a chunk. A segment takes 68 bytes, a
+ * container 64, a log 80. A writer takes two buffers and 28 bytes for each entry of a summary, an open log two buffers and
+ * 4 bytes for each segment it may have. Compaction takes a writer of default size and one more buffer. Nothing else grows.
+ * On a Cortex-M3 the stack takes up to 640 bytes, and 880 where a stream is opened, without the medium's functions; there
+ * is no recursion.
  *
  * ---------------------------------------------------------------------------------------------- >>macros
  *
@@ -7985,6 +7986,22 @@ CKBI_CHUNK_DEF int ckb_chunk_delete(ckb_writer *writer, const ckb_chunk_id *id, 
 
 /* ---------------------------------------------------------------------------------------------- >>chunk-read */
 
+/* A check or a scrub under way; in the reader, as stacks are small. */
+typedef struct ckbi_checking {
+    ckb_volume *volume;
+    struct ckb_reader *reader;
+    int (*found)(void *context, const ckb_finding *finding);
+    void *context;
+    ckb_check_report *report;
+    ckb_finding *finding;
+    uint64_t epoch;          /* of the segment that is looked at */
+    uint64_t entry_expected; /* index of the next entry in it; 0: any */
+    uint64_t index;          /* for the next report */
+    uint32_t serial;         /* of the container whose chunk the finding names */
+    bool stopped;
+    bool scrubs; /* holes wait for a look into the index, containers are marked */
+} ckbi_checking;
+
 struct ckb_reader {
     ckbi_source source;
     uint8_t *table;       /* window table of the last large chunk */
@@ -7992,6 +8009,7 @@ struct ckb_reader {
     uint32_t table_segment, table_offset;
     ckbi_record table_record;
     ckbi_walk walk; /* of a check */
+    ckbi_checking check;
     ckb_finding finding;
     ckb_fault fault;
 };
@@ -10555,21 +10573,6 @@ CKB_DEF void ckb_volume_fault(ckb_volume *volume, ckb_fault *last, ckb_fault *fi
 
 /* ---------------------------------------------------------------------------------------------- >>check-impl */
 
-typedef struct ckbi_checking {
-    ckb_volume *volume;
-    ckb_reader *reader;
-    int (*found)(void *context, const ckb_finding *finding);
-    void *context;
-    ckb_check_report *report;
-    ckb_finding *finding;    /* in the reader: stacks are small */
-    uint64_t epoch;          /* of the segment that is looked at */
-    uint64_t entry_expected; /* index of the next entry in it; 0: any */
-    uint64_t index;          /* for the next report */
-    uint32_t serial;         /* of the container whose chunk the finding names */
-    bool stopped;
-    bool scrubs; /* holes wait for a look into the index, containers are marked */
-} ckbi_checking;
-
 /* Was the segment freed while it was looked at? Then what was found there means nothing. */
 static CKBI_UNUSED bool ckbi_check_is_stale(const ckbi_checking *k, uint32_t segment)
 {
@@ -10949,10 +10952,11 @@ static CKBI_UNUSED void ckbi_check_segment(ckbi_checking *k, uint32_t segment)
         ckbi_check_walk(k, &k->reader->walk, segment);
 }
 
-static CKBI_UNUSED void ckbi_check_init(ckbi_checking *k, ckb_reader *reader,
-                                        int (*found)(void *context, const ckb_finding *finding), void *context,
-                                        ckb_check_report *report)
+static CKBI_UNUSED ckbi_checking *ckbi_check_init(ckb_reader *reader,
+                                                  int (*found)(void *context, const ckb_finding *finding),
+                                                  void *context, ckb_check_report *report)
 {
+    ckbi_checking *k = &reader->check;
     ckbi_fill(k, 0, sizeof(*k));
     k->volume = reader->source.volume;
     k->reader = reader;
@@ -10961,6 +10965,7 @@ static CKBI_UNUSED void ckbi_check_init(ckbi_checking *k, ckb_reader *reader,
     k->report = report;
     k->finding = &reader->finding;
     reader->table_epoch = 0;
+    return k;
 }
 
 /* The status of a check that began with these counts. */
@@ -10976,17 +10981,16 @@ CKB_DEF int ckb_check(ckb_volume *volume, ckb_reader *reader,
                       int (*found)(void *context, const ckb_finding *finding), void *context,
                       ckb_check_report *report)
 {
-    ckbi_checking k;
     ckbi_fill(report, 0, sizeof(*report));
-    ckbi_check_init(&k, reader, found, context, report);
+    ckbi_checking *k = ckbi_check_init(reader, found, context, report);
 #ifndef CKB_READ_ONLY
     if (ckbi_writable(volume) == CKB_OK)
         ckb_sync(volume);
 #endif
-    ckbi_check_journal(&k);
-    for (uint32_t i = ckbi_first_segment(volume); i < volume->header.segment_count && !k.stopped; i++)
-        ckbi_check_segment(&k, i);
-    return ckbi_check_end(&k, 0, 0);
+    ckbi_check_journal(k);
+    for (uint32_t i = ckbi_first_segment(volume); i < volume->header.segment_count && !k->stopped; i++)
+        ckbi_check_segment(k, i);
+    return ckbi_check_end(k, 0, 0);
 }
 
 #ifndef CKB_READ_ONLY
@@ -11170,25 +11174,24 @@ CKB_DEF int ckb_scrub(ckb_volume *volume, ckb_reader *reader, uint64_t budget,
                       int (*found)(void *context, const ckb_finding *finding), void *context,
                       ckb_check_report *report, bool *more)
 {
-    ckbi_checking k;
     ckbi_scrub *s = &volume->scrub;
     uint64_t damage = report->damage, io_errors = report->io_errors;
     bool going = true;
     if (!ckbi_scrub_busy(volume, true))
         return CKB_BUSY;
-    ckbi_check_init(&k, reader, found, context, report);
-    k.scrubs = true;
-    ckbi_scrub_resume(&k);
-    for (uint64_t used = 0, step = 0; going && !k.stopped && used < budget; used += step)
-        going = ckbi_scrub_step(&k, &step);
+    ckbi_checking *k = ckbi_check_init(reader, found, context, report);
+    k->scrubs = true;
+    ckbi_scrub_resume(k);
+    for (uint64_t used = 0, step = 0; going && !k->stopped && used < budget; used += step)
+        going = ckbi_scrub_step(k, &step);
     s->at = reader->walk.at;
     s->known = reader->walk.known;
-    s->expected = k.entry_expected;
+    s->expected = k->entry_expected;
     if (!going)
         ckbi_scrub_complete(volume);
     ckbi_scrub_busy(volume, false);
     *more = going;
-    return ckbi_check_end(&k, damage, io_errors);
+    return ckbi_check_end(k, damage, io_errors);
 }
 #endif
 
