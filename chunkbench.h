@@ -148,6 +148,9 @@
  *     16 16  volume id, random      60  4  CRC-32C of bytes 0-59
  *     32  8  epoch: rises with every allocation of any segment
  *
+ * How many segments the volume has is what the header of the journal in force says: it grows with a switch of the
+ * journal, and other headers may have an earlier count.
+ *
  * The header is written and synced when the segment is prepared, before the journal counts it as in use; so a
  * segment in use whose header is missing is a loss and never a coincidence.
  *
@@ -547,6 +550,17 @@ CKB_API int ckb_format(const ckb_medium *medium, const ckb_format_config *config
 CKB_API int ckb_mount(const ckb_medium *medium, const ckb_config *config, void *memory, size_t bytes,
                       ckb_volume **volume, ckb_fault *fault);
 
+#ifndef CKB_READ_ONLY
+/* Takes into use what the medium has beyond the volume: it was mounted with more segments in its geometry than the
+ * volume was made with. One switch of the journal does it, so that a crash leaves the volume at the old size or the new
+ * one, with all that is in it. Durable on return; CKB_OK also when there is nothing to take. No other call may be
+ * running; `fault` may be null. A volume never shrinks: on a smaller medium it does not mount (CKB_INVALID, with both
+ * counts).
+ * CKB_NOSPACE: the journal could not name so many segments (fault: what a snapshot needs and what there is room for),
+ * or the switch found no space; nothing changed. CKB_READONLY, CKB_FAILED, CKB_IO. */
+CKB_API int ckb_grow(ckb_volume *volume, ckb_fault *fault);
+#endif
+
 /* Closes all writers (everything appended is durable on return), marks the volume clean. Before that the index is
  * checkpointed where that spares the next mount 1024 records or more, and one sixteenth of them. No other call may
  * be running. The memory is the caller's again whatever is returned.
@@ -588,6 +602,7 @@ typedef struct ckb_stat {
     bool clean; /* the last unmount was clean */
     uint32_t segments_free, segments_prepared, segments_open, segments_full, segments_retired, segments_lost;
     uint32_t segments_journal, segments_checkpoint;
+    uint32_t segments_beyond; /* that the medium has more than the volume: see ckb_grow */
     /* These four make up all segments. */
     uint64_t live_bytes;                 /* records that count, headers and entries in summaries included */
     uint64_t dead_bytes;                 /* overwritten, deleted, padding */
@@ -6694,8 +6709,8 @@ static CKBI_UNUSED int ckbi_container_set(ckb_volume *v, ckbi_container *c, uint
     return CKB_OK;
 }
 
-/* Would a snapshot with so many facts more, and all segments in use, leave room for others? */
-static CKBI_UNUSED bool ckbi_journal_holds(const ckb_volume *v, uint32_t more)
+/* What one side of the journal must hold: a snapshot with so many facts more, of all segments in use, and others. */
+static CKBI_UNUSED uint64_t ckbi_journal_needs(const ckb_volume *v, uint32_t more)
 {
     const ckb_geometry *g = &v->medium.geometry;
     uint64_t facts = (uint64_t)v->header.segment_count + CKBI_SNAPSHOT_FACTS + more;
@@ -6704,9 +6719,18 @@ static CKBI_UNUSED bool ckbi_journal_holds(const ckb_volume *v, uint32_t more)
     for (uint32_t i = 0; i < v->config.max_logs; i++)
         facts += 2 * (uint64_t)(v->logs[i].serial != 0);
     /* The last batch of the snapshot may waste a unit, and then there must be room for one more. */
-    facts += (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit) / CKBI_FACT_BYTES * 2 + CKBI_FACTS_MAX;
-    return facts <=
-           (uint64_t)v->header.journal_span * ckbi_journal_facts(g, v->header.journal_span, v->io_bytes);
+    return facts + (2 * CKBI_RECORD_COMMON + (uint64_t)g->write_unit) / CKBI_FACT_BYTES * 2 + CKBI_FACTS_MAX;
+}
+
+static CKBI_UNUSED uint64_t ckbi_journal_has(const ckb_volume *v)
+{
+    uint32_t span = v->header.journal_span;
+    return (uint64_t)span * ckbi_journal_facts(&v->medium.geometry, span, v->io_bytes);
+}
+
+static CKBI_UNUSED bool ckbi_journal_holds(const ckb_volume *v, uint32_t more)
+{
+    return ckbi_journal_needs(v, more) <= ckbi_journal_has(v);
 }
 
 CKBI_CHUNK_DEF int ckb_container_create(ckb_volume *volume, uint64_t id)
@@ -10096,6 +10120,34 @@ CKB_DEF int ckb_sync(ckb_volume *volume)
     return status == CKB_OK ? ckbi_each_writer(volume, ckbi_writer_commit) : status;
 }
 
+CKB_DEF int ckb_grow(ckb_volume *volume, ckb_fault *fault)
+{
+    ckb_volume *v = volume;
+    uint32_t more = v->medium.geometry.segment_count - v->header.segment_count;
+    int status = ckbi_writable(v);
+    ckbi_fault_set(fault, status, CKB_TOPIC_NONE, CKB_NO_SEGMENT, 0, 0, 0);
+    if (status != CKB_OK || more == 0)
+        return status;
+    if (!ckbi_journal_holds(v, more)) {
+        ckbi_fault_set(fault, CKB_NOSPACE, CKB_TOPIC_JOURNAL_ROOM, CKB_NO_SEGMENT, 0,
+                       ckbi_journal_needs(v, more), ckbi_journal_has(v));
+        if (fault)
+            fault->index = v->medium.geometry.segment_count;
+        return CKB_NOSPACE;
+    }
+    CKB_MUTEX_LOCK(&v->long_lock);
+    v->header.segment_count += more;
+    v->free_count += more;
+    status =
+        ckbi_journal_switch(v); /* the headers of its other side, and the snapshot there, are of the new size */
+    if (status != CKB_OK) {
+        v->header.segment_count -= more;
+        v->free_count -= more;
+    }
+    CKB_MUTEX_UNLOCK(&v->long_lock);
+    return status;
+}
+
 /* Gives the prepared segments back and says that all is durable. */
 static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
 {
@@ -10523,6 +10575,7 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
     ckbi_copy(stat->volume_id, v->header.volume_id, 16);
     stat->geometry = v->medium.geometry;
     stat->geometry.segment_count = v->header.segment_count;
+    stat->segments_beyond = v->medium.geometry.segment_count - v->header.segment_count;
     stat->format_major = v->header.format_major;
     stat->format_minor = v->header.format_minor;
     stat->read_only = v->config.read_only;

@@ -1195,6 +1195,7 @@ enum {
     FORMAT_CONTAINERS,
     FORMAT_LOGS,
     FORMAT_DESTROY,
+    FORMAT_GROW,
     FORMAT_DRY_RUN,
     FORMAT_HELP,
     FORMAT_OPTION_COUNT
@@ -1206,9 +1207,70 @@ static const ckb_option format_options[FORMAT_OPTION_COUNT] = {
     {"containers", '\0', CKB_OPTION_COUNT, false, "COUNT", "256", 1, 1000000, NULL, "that there is room for"},
     {"logs", '\0', CKB_OPTION_COUNT, false, "COUNT", "16", 1, 1000000, NULL, "that there is room for"},
     FLAG_OPTION("destroy", "overwrite whatever is there"),
+    FLAG_OPTION("grow", "keep the volume and take into use a device or image that became larger, or --size"),
     FLAG_OPTION("dry-run", "say what it would do, touch nothing"),
     HELP_OPTION,
 };
+
+/* Mounts what is open and grows it. */
+static int grow_mounted(store *s)
+{
+    ckb_fault fault = {0};
+    ckb_stat before, after;
+    char from[32], to[32];
+    int status = store_mount(s, 65536, &fault);
+    if (status != CKB_OK) {
+        status = store_fail(s, s->call->operands[0], status, &fault);
+        (void)ckb_target_close(&s->target);
+        free(s->memory);
+        return status;
+    }
+    ckb_volume_stat(s->volume, &before);
+    status = ckb_grow(s->volume, &fault);
+    ckb_volume_stat(s->volume, &after);
+    if (status != CKB_OK)
+        return store_close(s, store_fail(s, s->call->operands[0], status, &fault));
+    uint64_t bytes = after.geometry.segment_bytes;
+    if (after.geometry.segment_count == before.geometry.segment_count)
+        (void)printf("%s: has all of it already: %s\n", s->call->operands[0],
+                     ckb_size_text(bytes * before.geometry.segment_count, from, sizeof from));
+    else
+        (void)printf("%s: grew from %" PRIu32 " segments, %s, to %" PRIu32 ", %s\n", s->call->operands[0],
+                     before.geometry.segment_count,
+                     ckb_size_text(bytes * before.geometry.segment_count, from, sizeof from),
+                     after.geometry.segment_count,
+                     ckb_size_text(bytes * after.geometry.segment_count, to, sizeof to));
+    return store_close(s, EXIT_GOOD);
+}
+
+static int run_grow(invocation *call)
+{
+    static const int alien[] = {FORMAT_SEGMENT, FORMAT_CONTAINERS, FORMAT_LOGS, FORMAT_DESTROY};
+    ckb_target_options options = {.grow = true};
+    store s;
+    memset(&s, 0, sizeof s);
+    s.call = call;
+    for (size_t i = 0; i < sizeof alien / sizeof alien[0]; i++)
+        if (call->own[alien[i]].given) {
+            complain(call, "--%s is of a new volume, and --grow keeps the one that is there",
+                     format_options[alien[i]].name);
+            return EXIT_USAGE;
+        }
+    options.size_bytes = flag(&call->own[FORMAT_SIZE]) ? call->own[FORMAT_SIZE].number[0] : 0;
+    if (flag(&call->own[FORMAT_DRY_RUN])) {
+        (void)printf("would grow %s; writes the journal\n", call->operands[0]);
+        return EXIT_GOOD;
+    }
+    int status = ckb_target_open(call->operands[0], &options, &s.target);
+    if (status != CKB_OK) {
+        complain(call, "%s", s.target.error);
+        return open_exit_code(status);
+    }
+    store_warn(&s);
+    s.config.max_containers = CONTAINERS_STANDARD;
+    s.config.max_logs = LOGS_STANDARD;
+    return grow_mounted(&s);
+}
 
 static int run_format(invocation *call)
 {
@@ -1225,6 +1287,8 @@ static int run_format(invocation *call)
         complain(call, "%s: RAM holds nothing from one command to the next", call->operands[0]);
         return EXIT_USAGE;
     }
+    if (flag(&call->own[FORMAT_GROW]))
+        return run_grow(call);
     if (flag(&call->own[FORMAT_DRY_RUN])) {
         (void)printf("would format %s; writes the first two segments\n", call->operands[0]);
         return EXIT_GOOD;
@@ -1294,6 +1358,7 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"segment_count", stat->geometry.segment_count},
         {"write_unit_bytes", stat->geometry.write_unit},
         {"clean", stat->clean},
+        {"segments_beyond", stat->segments_beyond},
         {"segments_free", stat->segments_free},
         {"segments_prepared", stat->segments_prepared},
         {"segments_open", stat->segments_open},
@@ -2814,7 +2879,9 @@ static const command commands[] = {
     {"teragen", "What do tiny writes cost, and do all rows come back?", "[TARGET]", 0, 1, teragen_options,
      QUALIFY_OPTION_COUNT, NULL, run_bench, true},
     {"format", "Make an empty volume", "TARGET", 1, 1, format_options, FORMAT_OPTION_COUNT,
-     "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n", run_format, false},
+     "  chunkbench format /srv/store\n  chunkbench format --segment 4M file:disk.img:1G\n"
+     "  chunkbench format --grow file:disk.img:2G\n",
+     run_format, false},
     {"info", "What a volume holds", "TARGET", 1, 1, info_options, INFO_OPTION_COUNT,
      "  chunkbench info /srv/store\n", run_info, false},
     {"ls", "List containers, the blocks of one, or the chunks of a block", "TARGET [CONTAINER[/BLOCK]]", 1, 2,

@@ -411,8 +411,9 @@ static int device_probe(ckb_target *target, const ckb_target_options *options, c
     ckb_probe_info info[2];
     memset(info, 0, sizeof info);
     int error = probe_at(o, 0, &found[0], &info[0]);
-    if (error == 0 && found[0] != CKB_OK) {
-        error = probe_search(o, &found[1], &info[1]);
+    if (error == 0) {
+        error = found[0] == CKB_OK ? probe_at(o, info[0].segment_bytes, &found[1], &info[1])
+                                   : probe_search(o, &found[1], &info[1]);
     }
     return error == 0 ? ckb_os_probe(target, options, found, info) : refuse_error(target, error);
 }
@@ -485,10 +486,29 @@ static int new_prepare(ckb_target *target, const ckb_target_options *options, op
     return status;
 }
 
-static int existing_prepare(ckb_target *target, const ckb_target_options *options, const opening *o)
+/* Makes an image as large as it is to become; a device already is. */
+static int grow_prepare(ckb_target *target, ckb_target_options *wanted, opening *o)
+{
+    if (wanted->size_bytes == 0) {
+        wanted->size_bytes = o->size_bytes;
+    }
+    if (o->block) {
+        return device_holds(target, o, wanted->size_bytes);
+    }
+    uint64_t whole = wanted->size_bytes - wanted->size_bytes % target->probe.segment_bytes;
+    bool larger = whole > o->size_bytes && whole / target->probe.segment_bytes > target->probe.segment_count;
+    return larger ? image_extend(target, o, whole) : CKB_OK;
+}
+
+static int existing_prepare(ckb_target *target, const ckb_target_options *options, opening *o)
 {
     char text[192];
-    int status = ckb_os_geometry_existing(target, options);
+    ckb_target_options wanted = *options;
+    int status = options->grow && target->probe.segment_bytes != 0 ? grow_prepare(target, &wanted, o) : CKB_OK;
+    if (status != CKB_OK) {
+        return status;
+    }
+    status = ckb_os_geometry_existing(target, &wanted);
     if (status != CKB_OK) {
         return status;
     }

@@ -634,12 +634,47 @@ static int directory_scan(int directory_file, const ckb_geometry *geometry, int 
 }
 
 /* Geometry and warnings of a directory that holds a volume. */
+static int free_space(ckb_target *target, uint64_t *free_bytes)
+{
+    ckb_os_shown shown;
+    int status = ckb_host_free_bytes(target->path, free_bytes);
+    if (status != CKB_OK) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: the free space cannot be found out%s",
+                    ckb_os_show(target->path, &shown), status == CKB_NOTFOUND ? ": it is not there" : "");
+    }
+    return status;
+}
+
+/* A raised limit must be given, and fit what is free: segments take their space when they are used first. */
+static int grow_check(ckb_target *target, const ckb_target_options *options)
+{
+    uint64_t free_bytes = 0, before_bytes = target->probe.segment_bytes * target->probe.segment_count;
+    ckb_os_shown shown;
+    if (options->size_bytes == 0) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: a directory grows to a size that must be given",
+                    ckb_os_show(target->path, &shown));
+        return CKB_INVALID;
+    }
+    int status = free_space(target, &free_bytes);
+    if (status == CKB_OK && target->capacity_bytes - before_bytes > free_bytes) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: growing by %llu bytes, and %llu are free",
+                    ckb_os_show(target->path, &shown),
+                    (unsigned long long)(target->capacity_bytes - before_bytes),
+                    (unsigned long long)free_bytes);
+        status = CKB_NOSPACE;
+    }
+    return status;
+}
+
 static int existing_prepare(ckb_target *target, const ckb_target_options *options, int directory_file)
 {
     contents found;
     ckb_os_shown shown;
     const char *name = ckb_os_show(target->path, &shown);
     int status = ckb_os_geometry_existing(target, options);
+    if (status == CKB_OK && options->grow) {
+        status = grow_check(target, options);
+    }
     if (status != CKB_OK) {
         return status;
     }
@@ -670,17 +705,6 @@ static int existing_prepare(ckb_target *target, const ckb_target_options *option
         return CKB_IO;
     }
     return CKB_OK;
-}
-
-static int free_space(ckb_target *target, uint64_t *free_bytes)
-{
-    ckb_os_shown shown;
-    int status = ckb_host_free_bytes(target->path, free_bytes);
-    if (status != CKB_OK) {
-        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: the free space cannot be found out%s",
-                    ckb_os_show(target->path, &shown), status == CKB_NOTFOUND ? ": it is not there" : "");
-    }
-    return status;
 }
 
 /* Somebody else may want the last tenth. */

@@ -58,6 +58,8 @@ typedef struct ckb_target_options {
     uint64_t size_bytes;    /* use no more than this; 0: the whole image or device, nine tenths of the
                                free space for a directory. Without create: 0, or what is expected.
                                A SIZE in the target string means the same */
+    bool grow;              /* ckb_grow comes next: the medium has all of size_bytes, or of the image or device,
+                               which is made larger when it is an image; not with create */
     bool create;            /* ckb_format comes next: make the directory or image if it is not there, and
                                refuse what must not be overwritten */
     bool destroy;           /* with create: overwrite whatever is there, except what is in use */

@@ -169,6 +169,30 @@ int ckb_os_geometry(ckb_target *target, uint64_t segment_bytes, uint64_t capacit
     return CKB_OK;
 }
 
+/* That of a volume that is to take all of `size_bytes`. */
+static int geometry_grown(ckb_target *target, const ckb_target_options *options)
+{
+    const ckb_probe_info *probe = &target->probe;
+    uint64_t count = options->size_bytes / probe->segment_bytes;
+    ckb_os_shown shown;
+    if (options->size_bytes != 0 && count < probe->segment_count) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: the volume has %llu bytes and cannot shrink to %llu",
+                    target_name(target, &shown), (unsigned long long)target->capacity_bytes,
+                    (unsigned long long)options->size_bytes);
+        return CKB_INVALID;
+    }
+    if (count >= CKB_NO_SEGMENT) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: %llu segments are too many",
+                    target_name(target, &shown), (unsigned long long)count);
+        return CKB_INVALID;
+    }
+    target->capacity_bytes = count * probe->segment_bytes;
+    target->medium.geometry.segment_bytes = probe->segment_bytes;
+    target->medium.geometry.segment_count = (uint32_t)count;
+    target->medium.geometry.write_unit = probe->write_unit;
+    return CKB_OK;
+}
+
 int ckb_os_geometry_existing(ckb_target *target, const ckb_target_options *options)
 {
     const ckb_probe_info *probe = &target->probe;
@@ -192,6 +216,9 @@ int ckb_os_geometry_existing(ckb_target *target, const ckb_target_options *optio
         return CKB_INVALID;
     }
     target->capacity_bytes = probe->segment_bytes * probe->segment_count;
+    if (options->grow) {
+        return geometry_grown(target, options);
+    }
     if (options->size_bytes != 0 && options->size_bytes / probe->segment_bytes != probe->segment_count) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "%s: the volume has %llu bytes, expected %llu", name,
                     (unsigned long long)target->capacity_bytes, (unsigned long long)options->size_bytes);
@@ -251,6 +278,12 @@ int ckb_os_probe(ckb_target *target, const ckb_target_options *options, const in
     target->existing = found == CKB_OK || readable;
     if (target->existing) {
         target->probe = info[best];
+        /* A volume that has grown has an earlier size in one of them; the mount says which one counts. */
+        const ckb_probe_info *other = &info[1 - best];
+        if (status[0] == CKB_OK && status[1] == CKB_OK && other->segment_count > target->probe.segment_count &&
+            memcmp(other->volume_id, target->probe.volume_id, sizeof other->volume_id) == 0) {
+            target->probe = *other;
+        }
         target->scratch = ckb_volume_id_is_scratch(info[best].volume_id);
         if (best == 1) {
             ckb_os_warn(&target->warnings, "%s: the header of segment 0 does not verify; segment 1 was used",
@@ -344,6 +377,10 @@ static int options_check(ckb_target *target, const ckb_target_options *options)
 {
     if (options->read_only && options->create) {
         ckb_os_text(target->error, CKB_ERROR_BYTES, "a target cannot be made read-only");
+        return CKB_INVALID;
+    }
+    if (options->grow && (options->read_only || options->create)) {
+        ckb_os_text(target->error, CKB_ERROR_BYTES, "only a volume that is there and can be written can grow");
         return CKB_INVALID;
     }
     if (options->beside_writer && !options->read_only) {

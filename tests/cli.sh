@@ -364,6 +364,48 @@ check "nothing leaks" equal "$(awk '/^(live|dead|free|reserved)_bytes:/ { sum +=
 run 0 get file:holes 1/2 back
 check "what was moved is the same" cmp -s some back
 
+# ---- growth ----
+
+for target in file:small grown; do
+    run 0 format --segment 256K --size 8M $target
+    run 0 put $target 1/1 some
+    run 0 info $target
+    before=$(awk '/^free_bytes/ { print $2 }' out)
+    refuse 'the volume has 8388608 bytes and cannot shrink to 4194304' format --grow --size 4M $target
+    refuse '--logs is of a new volume' format --grow --logs 7 $target
+    run 0 format --grow --dry-run --size 24M $target
+    run 0 info $target
+    check "a dry run changes nothing: $target" grep -qx 'segment_count: 32' out
+    run 0 format --grow --size 24M $target
+    check "grew: $target" grep -qx "$target: grew from 32 segments, 8 MiB, to 96, 24 MiB" out
+    run 0 info $target
+    check "has all of it: $target" grep -qx 'segment_count: 96' out
+    check "free: $target" test "$(awk '/^free_bytes/ { print $2 }' out)" -gt $((before + (15 << 20)))
+    run 0 format --grow --size 24M $target
+    check "nothing to do: $target" grep -qx "$target: has all of it already: 24 MiB" out
+    run 0 format --grow --size 40M $target
+    run 0 get $target 1/1 back
+    check "the same after growth: $target" cmp -s some back
+    for block in 2 3 4 5 6 7 8 9; do run 0 put $target 1/$block some; done
+    run 0 check $target
+done
+refuse 'a directory grows to a size that must be given' format --grow grown
+run 5 format --grow --size 900T grown
+check "what is free is said" grep -Eq 'grown: growing by [0-9]+ bytes, and [0-9]+ are free' err
+truncate -s 64M small
+run 0 info file:small
+check "a larger image is not used by itself" grep -qx 'segment_count: 160' out
+run 0 format --grow file:small
+run 0 info file:small
+check "but when told" grep -qx 'segment_count: 256' out
+truncate -s 48M small
+run 0 get file:small 1/9 back
+check "nothing is lost in what was cut off" cmp -s some back
+check "both sizes are said" grep -q 'cut short: it has 50331648 bytes, the volume in it 67108864' err
+run 4 put file:small 1/10 some
+check "and again when it is refused" grep -q 'cut short: it has 50331648 bytes, the volume in it 67108864' err
+rm -rf small grown
+
 # ---- scrub ----
 
 run 0 scrub file:holes

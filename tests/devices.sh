@@ -80,6 +80,26 @@ on_device() {
     kills="$kills; $(sed "s/^/$sector bytes: /" "$work/out" | paste -sd '|' | sed 's/|/; /g')"
 }
 
+# The device becomes larger below a volume; and is then made smaller again.
+grow_device() {
+    head -c 3000000 /dev/urandom >"$work/kept"
+    "$program" format --destroy --segment 1M "$device" >"$work/out" 2>&1 || fail "format: $(cat "$work/out")"
+    "$program" put "$device" 1/1 "$work/kept" >"$work/out" 2>&1 || fail "put: $(cat "$work/out")"
+    truncate -s "+64M" "$work/image"
+    losetup -c "$device"
+    "$program" info "$device" 2>"$work/err" | grep -qx "segment_count: $need_mib" || fail "it grew by itself"
+    "$program" format --grow "$device" >"$work/out" 2>&1 || fail "grow: $(cat "$work/out")"
+    grep -q "to $((need_mib + 64))," "$work/out" || fail "grow says $(cat "$work/out")"
+    "$program" get "$device" 1/1 - 2>"$work/err" | cmp -s - "$work/kept" || fail "not the same after growth"
+    "$program" check "$device" >"$work/out" 2>&1 || fail "check after growth: $(cat "$work/out")"
+    truncate -s "${need_mib}M" "$work/image"
+    losetup -c "$device"
+    "$program" put "$device" 1/2 "$work/kept" >"$work/out" 2>&1 && fail "writes to a device that was cut"
+    grep -q "cut short: it has $((need_mib << 20)) bytes, the volume in it $(((need_mib + 64) << 20))" "$work/out" ||
+        fail "a device that was cut: $(cat "$work/out")"
+    "$program" get "$device" 1/1 - 2>"$work/err" | cmp -s - "$work/kept" || fail "not readable after the cut"
+}
+
 kills=
 for sector in 512 4096; do
     truncate -s "${need_mib}M" "$work/image"
@@ -91,6 +111,7 @@ for sector in 512 4096; do
     found=$(blockdev --getss "$device" 2>/dev/null || echo unknown)
     [ "$found" = "$sector" ] || fail "the sector is $found"
     on_device
+    grow_device
     losetup -d "$device"
     device=
     rm "$work/image"
