@@ -8,10 +8,10 @@
  *               >>macros   what can be configured at compile time
  *   FORMAT      >>format   every byte on the medium, and why
  *               >>recovery what a mount does with what it finds
- *   API         >>config >>status >>medium >>volume >>container >>chunk >>stream >>log >>check >>bench
+ *   API         >>config >>status >>medium >>volume >>container >>chunk >>stream >>export >>log >>check >>bench
  *   IMPLEMENTATION  only where CHUNKBENCH_IMPLEMENTATION is defined: >>base >>crc >>types >>geometry >>record
  *               >>source >>walk >>index >>journal >>segment >>tables >>mount >>writer >>load >>lookup
- *               >>chunk-write >>compact >>chunk-read >>stream-impl >>log-impl >>volume-api >>checkpoint
+ *               >>chunk-write >>compact >>chunk-read >>export-impl >>stream-impl >>log-impl >>volume-api >>checkpoint
  *               >>check-impl >>scrub-impl >>text
  *
  * ---------------------------------------------------------------------------------------------- >>start
@@ -242,6 +242,19 @@
  * older than it holds records that do not count: only there could be one that it hides.
  * Containers are known to records by serial, which is never given twice; records of an unknown lower serial
  * belong to a deleted container.
+ *
+ * EXPORT. A container as a stream, for another volume or host. It is a row of frames, each a header of 40 bytes and
+ * perhaps a payload: BEGIN, a CHUNK for each chunk, END. Every checksum is a CRC-32C without final inversion, and begins
+ * with crc(place of the frame in the stream, 8 bytes, from 0xFFFFFFFF): a frame that was moved does not verify.
+ *
+ *      0  4  checksum of bytes 4-39          16  8  BEGIN: "CKBXPORT"; END: bytes of all payloads
+ *      4  1  1 BEGIN, 2 CHUNK, 3 END         24  4  CHUNK: chunk; END: chunks left out, since they cannot be read
+ *      5  1  major version 1, 6 1 minor 0    28  4  CHUNK: bytes of the payload, which follows
+ *      7  1  BEGIN: container state          32  4  CHUNK: checksum of the payload
+ *      8  8  BEGIN: container id;            36  4  zero
+ *            CHUNK: block; END: how many chunks
+ *
+ * Chunks come in no special order. A reader refuses another major, and does not mind a later minor.
  *
  * ---------------------------------------------------------------------------------------------- >>recovery
  *
@@ -895,6 +908,46 @@ CKB_API uint64_t ckb_stream_position(const ckb_stream_cursor *cursor);
 /* The fault of the cursor's last read, and the chunk that it was about. */
 CKB_API void ckb_stream_cursor_fault(const ckb_stream_cursor *cursor, ckb_chunk_id *id, ckb_fault *fault);
 #endif /* CKB_NO_CHUNKS */
+
+/* ---------------------------------------------------------------------------------------------- >>export
+ * A container as one stream of bytes with checksums, see FORMAT: to another volume, another host, a file. */
+
+typedef struct ckb_export_report {
+    uint64_t container; /* its id in the stream */
+    uint64_t chunks, bytes;
+    uint32_t left_out; /* chunks that the source could not read */
+    uint32_t state;    /* a ckb_container_state: what it was when it was exported */
+    uint64_t offset;   /* how far the stream was read or written; of a frame that is wrong, its place */
+} ckb_export_report;
+
+#ifndef CKB_NO_CHUNKS
+/* Writes a container to a stream. `write` takes all of the bytes or returns a negative status, which ends the export.
+ * `buffer` must hold the largest chunk of the container and 40 bytes. What cannot be read is left out: `lost` (may be
+ * null) is told of each, and the stream says how many. Others may write, delete and compact meanwhile; an exact copy is
+ * one of a closed container. Any thread, with a reader of its own.
+ * CKB_OK, also when chunks were left out: report->left_out. CKB_NOTFOUND, CKB_DELETED: the container. CKB_TOOBIG: a
+ * chunk does not fit the buffer. CKB_INVALID: less than 40 bytes. Status of `write`. */
+CKB_API int ckb_export(ckb_volume *volume, ckb_reader *reader, uint64_t container, void *buffer,
+                       size_t buffer_bytes, int (*write)(void *context, const void *data, size_t bytes),
+                       void (*lost)(void *context, const ckb_chunk_id *id, int status), void *context,
+                       ckb_export_report *report);
+
+#ifndef CKB_READ_ONLY
+#define CKB_RESUME 8u /* an import into a container that is there already */
+
+/* Makes a container from a stream. `read` fills all of the bytes, or returns CKB_END at the end of the stream or
+ * another negative status. The container gets the id `container`, or that in the stream for `own_id`; it must not be
+ * there, unless `flags` has CKB_RESUME: chunks that are there with the same bytes stay as they are, so an import that
+ * was cut off is repeated. Durable on return of CKB_OK, and closed if it was closed when it was exported, or unhealthy.
+ * After anything else it is open and holds a part: resume, or delete it.
+ * CKB_CORRUPT: the stream does not verify, or ends too soon; nothing behind that place was taken. CKB_VERSION: of another
+ * major version. CKB_EXISTS: the container, or with CKB_RESUME a chunk with other bytes. CKB_TOOBIG: a chunk does not
+ * fit the buffer, a segment, or container_bytes. Others: as ckb_chunk_write and ckb_container_create, or of `read`. */
+CKB_API int ckb_import(ckb_volume *volume, ckb_writer *writer, uint64_t container, bool own_id, unsigned flags,
+                       void *buffer, size_t buffer_bytes, int (*read)(void *context, void *data, size_t bytes),
+                       void *context, ckb_export_report *report);
+#endif
+#endif
 
 /* ---------------------------------------------------------------------------------------------- >>log
  * Entries under rising indexes: appended at one end and truncated there, purged at the other. A volume holds
@@ -8291,6 +8344,203 @@ CKBI_CHUNK_DEF int ckb_chunk_read(ckb_reader *reader, const ckb_chunk_id *id, ui
     }
     return status;
 }
+
+/* ---------------------------------------------------------------------------------------------- >>export-impl */
+
+#ifndef CKB_NO_CHUNKS
+#define CKBI_FRAME_BYTES 40u
+#define CKBI_FRAME_BEGIN 1u
+#define CKBI_FRAME_CHUNK 2u
+#define CKBI_FRAME_END 3u
+#define CKBI_FRAME_MAJOR 1u
+
+/* The checksum's state at the begin of a frame. */
+static CKBI_UNUSED uint32_t ckbi_frame_seed(uint64_t offset)
+{
+    return ckbi_crc_update8(UINT32_MAX, offset);
+}
+
+static CKBI_UNUSED void ckbi_frame_begin(uint8_t *f, uint8_t kind, uint64_t id)
+{
+    ckbi_fill(f, 0, CKBI_FRAME_BYTES);
+    f[4] = kind;
+    f[5] = CKBI_FRAME_MAJOR;
+    ckbi_put64(f + 8, id);
+}
+
+typedef struct ckbi_exporting {
+    ckb_reader *reader;
+    uint8_t *buffer;
+    size_t buffer_bytes;
+    int (*write)(void *context, const void *data, size_t bytes);
+    void (*lost)(void *context, const ckb_chunk_id *id, int status);
+    void *context;
+    ckb_export_report *report;
+} ckbi_exporting;
+
+/* Seals the frame at the front of the buffer and writes it with its payload, which lies behind. */
+static CKBI_UNUSED int ckbi_export_frame(ckbi_exporting *x, size_t payload)
+{
+    uint8_t *f = x->buffer;
+    uint32_t seed = ckbi_frame_seed(x->report->offset);
+    ckbi_put32(f + 28, (uint32_t)payload);
+    ckbi_put32(f + 32, ckbi_crc_update(seed, f + CKBI_FRAME_BYTES, payload));
+    ckbi_put32(f, ckbi_crc_update(seed, f + 4, CKBI_FRAME_BYTES - 4));
+    int status = x->write(x->context, f, CKBI_FRAME_BYTES + payload);
+    if (status == CKB_OK)
+        x->report->offset += CKBI_FRAME_BYTES + payload;
+    return status;
+}
+
+static CKBI_UNUSED int ckbi_export_chunk(ckbi_exporting *x, const ckb_chunk_info *info)
+{
+    size_t got = 0, room = x->buffer_bytes - CKBI_FRAME_BYTES;
+    if (info->length > room)
+        return CKB_TOOBIG;
+    int status = ckb_chunk_read(x->reader, &info->id, 0, x->buffer + CKBI_FRAME_BYTES, room, &got);
+    if (status == CKB_DELETED || status == CKB_NOTFOUND) /* meanwhile */
+        return CKB_OK;
+    if (status != CKB_OK) {
+        x->report->left_out++;
+        if (x->lost)
+            x->lost(x->context, &info->id, status);
+        return CKB_OK;
+    }
+    ckbi_frame_begin(x->buffer, CKBI_FRAME_CHUNK, info->id.block);
+    ckbi_put32(x->buffer + 24, info->id.chunk);
+    x->report->chunks++;
+    x->report->bytes += got;
+    return ckbi_export_frame(x, got);
+}
+
+CKB_DEF int ckb_export(ckb_volume *volume, ckb_reader *reader, uint64_t container, void *buffer,
+                       size_t buffer_bytes, int (*write)(void *context, const void *data, size_t bytes),
+                       void (*lost)(void *context, const ckb_chunk_id *id, int status), void *context,
+                       ckb_export_report *report)
+{
+    ckbi_exporting x = {reader, (uint8_t *)buffer, buffer_bytes, write, lost, context, report};
+    ckb_container_info there;
+    ckb_chunk_info info;
+    uint64_t cursor = 0;
+    ckbi_fill(report, 0, sizeof(*report));
+    int status = ckb_container_stat(volume, container, &there);
+    if (status == CKB_OK && there.state == CKB_CONTAINER_DELETED)
+        status = CKB_DELETED;
+    if (status == CKB_OK && buffer_bytes < CKBI_FRAME_BYTES)
+        status = CKB_INVALID;
+    if (status != CKB_OK)
+        return status;
+    report->container = container;
+    report->state = (uint32_t)there.state;
+    ckbi_frame_begin(x.buffer, CKBI_FRAME_BEGIN, container);
+    x.buffer[7] = (uint8_t)there.state;
+    ckbi_copy(x.buffer + 16, "CKBXPORT", 8);
+    status = ckbi_export_frame(&x, 0);
+    while (status == CKB_OK && ckb_chunk_next(volume, &cursor, &info) == CKB_OK)
+        if (info.id.container == container)
+            status = ckbi_export_chunk(&x, &info);
+    if (status != CKB_OK)
+        return status;
+    ckbi_frame_begin(x.buffer, CKBI_FRAME_END, report->chunks);
+    ckbi_put64(x.buffer + 16, report->bytes);
+    ckbi_put32(x.buffer + 24, report->left_out);
+    return ckbi_export_frame(&x, 0);
+}
+
+#ifndef CKB_READ_ONLY
+typedef struct ckbi_importing {
+    ckb_writer *writer;
+    uint8_t *buffer;
+    size_t buffer_bytes;
+    int (*read)(void *context, void *data, size_t bytes);
+    void *context;
+    ckb_export_report *report;
+    uint64_t container;
+} ckbi_importing;
+
+/* Reads a frame with its payload, which is verified before anything is done with it. */
+static CKBI_UNUSED int ckbi_import_frame(ckbi_importing *m)
+{
+    uint8_t *f = m->buffer;
+    uint32_t seed = ckbi_frame_seed(m->report->offset);
+    int status = m->read(m->context, f, CKBI_FRAME_BYTES);
+    if (status != CKB_OK)
+        return status == CKB_END ? CKB_CORRUPT : status;
+    if (ckbi_get32(f) != ckbi_crc_update(seed, f + 4, CKBI_FRAME_BYTES - 4))
+        return CKB_CORRUPT;
+    if (f[5] != CKBI_FRAME_MAJOR)
+        return CKB_VERSION;
+    uint32_t payload = ckbi_get32(f + 28);
+    if (payload > m->buffer_bytes - CKBI_FRAME_BYTES)
+        return CKB_TOOBIG;
+    if (payload > 0)
+        status = m->read(m->context, f + CKBI_FRAME_BYTES, payload);
+    if (status != CKB_OK)
+        return status == CKB_END ? CKB_CORRUPT : status;
+    return ckbi_get32(f + 32) == ckbi_crc_update(seed, f + CKBI_FRAME_BYTES, payload) ? CKB_OK : CKB_CORRUPT;
+}
+
+static CKBI_UNUSED int ckbi_import_begin(ckbi_importing *m, ckb_volume *v, bool own_id, unsigned flags)
+{
+    const uint8_t *f = m->buffer;
+    int status = ckbi_import_frame(m);
+    if (status == CKB_OK && (f[4] != CKBI_FRAME_BEGIN || ckbi_compare(f + 16, "CKBXPORT", 8) != 0))
+        status = CKB_CORRUPT;
+    if (status != CKB_OK)
+        return status;
+    m->report->container = ckbi_get64(f + 8);
+    m->report->state = f[7];
+    m->report->offset = CKBI_FRAME_BYTES;
+    if (own_id)
+        m->container = m->report->container;
+    status = ckb_container_create(v, m->container);
+    return status == CKB_EXISTS && (flags & CKB_RESUME) ? CKB_OK : status;
+}
+
+/* A frame behind BEGIN; `*end`: it is the last, and the sums are right. */
+static CKBI_UNUSED int ckbi_import_next(ckbi_importing *m, bool *end)
+{
+    const uint8_t *f = m->buffer;
+    ckb_export_report *r = m->report;
+    int status = ckbi_import_frame(m);
+    if (status != CKB_OK)
+        return status;
+    uint32_t payload = ckbi_get32(f + 28);
+    if (f[4] == CKBI_FRAME_CHUNK) {
+        ckb_chunk_id id = {m->container, ckbi_get64(f + 8), ckbi_get32(f + 24)};
+        status = ckb_chunk_write(m->writer, &id, f + CKBI_FRAME_BYTES, payload, 0);
+        r->chunks++;
+        r->bytes += payload;
+    } else {
+        *end = f[4] == CKBI_FRAME_END && ckbi_get64(f + 8) == r->chunks && ckbi_get64(f + 16) == r->bytes;
+        r->left_out = ckbi_get32(f + 24);
+        status = *end ? CKB_OK : CKB_CORRUPT;
+    }
+    if (status == CKB_OK)
+        r->offset += CKBI_FRAME_BYTES + (uint64_t)payload;
+    return status;
+}
+
+CKB_DEF int ckb_import(ckb_volume *volume, ckb_writer *writer, uint64_t container, bool own_id, unsigned flags,
+                       void *buffer, size_t buffer_bytes, int (*read)(void *context, void *data, size_t bytes),
+                       void *context, ckb_export_report *report)
+{
+    ckbi_importing m = {writer, (uint8_t *)buffer, buffer_bytes, read, context, report, container};
+    bool end = false;
+    ckbi_fill(report, 0, sizeof(*report));
+    if (buffer_bytes < CKBI_FRAME_BYTES)
+        return CKB_INVALID;
+    int status = ckbi_import_begin(&m, volume, own_id, flags);
+    while (status == CKB_OK && !end)
+        status = ckbi_import_next(&m, &end);
+    if (status == CKB_OK)
+        status = ckb_writer_commit(writer);
+    if (status == CKB_OK && report->state != CKB_CONTAINER_OPEN)
+        status = ckb_container_close(volume, m.container);
+    return status;
+}
+#endif
+#endif
 
 /* ---------------------------------------------------------------------------------------------- >>stream-impl
  * A stream that writes keeps one chunk in a buffer. Invariant: when a chunk is written, the one behind it is not

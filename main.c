@@ -1048,9 +1048,10 @@ static bool selector_parse(const invocation *call, const char *text, unsigned le
     if (good && numbers[2] <= UINT32_MAX && s->depth >= least && s->depth <= most)
         return true;
     complain(call, "\"%.80s\" is not %s (numbers)", text,
-             most == 2 && least == 2 ? "CONTAINER/BLOCK"
-             : most == 2             ? "CONTAINER[/BLOCK]"
-                                     : "CONTAINER[/BLOCK[/CHUNK]]");
+             most == 1                 ? "CONTAINER"
+             : most == 2 && least == 2 ? "CONTAINER/BLOCK"
+             : most == 2               ? "CONTAINER[/BLOCK]"
+                                       : "CONTAINER[/BLOCK[/CHUNK]]");
     return false;
 }
 
@@ -2435,6 +2436,172 @@ static int run_dump(invocation *call)
     return code == EXIT_GOOD && d.passed_over != 0 ? EXIT_CORRUPT : code;
 }
 
+/* ---- export and import ---- */
+
+enum { EXPORT_HELP, EXPORT_OPTION_COUNT };
+enum { IMPORT_AS, IMPORT_RESUME, IMPORT_HELP, IMPORT_OPTION_COUNT };
+
+static const ckb_option export_options[EXPORT_OPTION_COUNT] = {HELP_OPTION};
+
+static const ckb_option import_options[IMPORT_OPTION_COUNT] = {
+    {"as", '\0', CKB_OPTION_COUNT, false, "CONTAINER", NULL, 0, UINT64_MAX, NULL,
+     "the id it gets; that in the stream without"},
+    FLAG_OPTION("resume", "go on with an import that was cut off: the container is there"),
+    HELP_OPTION,
+};
+
+#define FRAME_HEADER_BYTES 40 /* beside a chunk, in the buffer */
+#define IMPORT_SPARE_CHUNKS (UINT64_C(1) << 23)
+
+/* A stream on its way between a file and a volume. */
+typedef struct transfer {
+    store s;
+    const char *name;
+    int file;
+    int error; /* errno of the file */
+    uint8_t *buffer;
+    size_t buffer_bytes;
+} transfer;
+
+static int transfer_write(void *context, const void *data, size_t bytes)
+{
+    transfer *t = context;
+    if (signal_number != 0)
+        return CKB_BUSY;
+    t->error = write_all(t->file, data, bytes) == 0 ? 0 : errno;
+    return t->error == 0 ? CKB_OK : CKB_IO;
+}
+
+static int transfer_read(void *context, void *data, size_t bytes)
+{
+    transfer *t = context;
+    uint8_t *at = data;
+    while (bytes > 0 && signal_number == 0) {
+        ssize_t count = read(t->file, at, bytes);
+        if (count == 0)
+            return CKB_END;
+        if (count < 0 && errno != EINTR) {
+            t->error = errno;
+            return CKB_IO;
+        }
+        at += count > 0 ? count : 0;
+        bytes -= count > 0 ? (size_t)count : 0;
+    }
+    return bytes == 0 ? CKB_OK : CKB_BUSY;
+}
+
+static void transfer_lost(void *context, const ckb_chunk_id *id, int status)
+{
+    const transfer *t = context;
+    complain(t->s.call, "left out: container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32 ": %s",
+             id->container, id->block, id->chunk, ckb_status_text(status));
+}
+
+static int transfer_buffer(transfer *t)
+{
+    t->buffer_bytes = (size_t)ckb_max_chunk_bytes(&t->s.target.medium.geometry) + FRAME_HEADER_BYTES;
+    t->buffer = malloc(t->buffer_bytes);
+    return t->buffer != NULL ? CKB_OK : CKB_NOSPACE;
+}
+
+static bool transfer_open(transfer *t, invocation *call, unsigned operand, int flags)
+{
+    const char *name = call->operand_count > operand ? call->operands[operand] : "-";
+    bool standard = strcmp(name, "-") == 0;
+    int own = (flags & O_ACCMODE) == O_RDONLY ? 0 : 1;
+    memset(t, 0, sizeof *t);
+    t->name = standard ? (own == 0 ? "stdin" : "stdout") : name;
+    t->file = standard ? own : open(name, flags | O_CLOEXEC, 0640);
+    if (t->file < 0)
+        complain(call, "%s: %s", name, strerror(errno));
+    return t->file >= 0;
+}
+
+/* Closes file and volume, and says what `status` was about. */
+static int transfer_close(transfer *t, int status, const ckb_export_report *report)
+{
+    int code = EXIT_GOOD;
+    free(t->buffer);
+    if (t->file > 2 && close(t->file) != 0 && t->error == 0)
+        t->error = errno;
+    if (t->error != 0) {
+        complain(t->s.call, "%s: %s", t->name, strerror(t->error));
+        code = EXIT_IO;
+    } else if (status != CKB_OK && signal_number == 0) {
+        char what[CKB_PATH_BYTES + 64];
+        (void)snprintf(what, sizeof what, "%s, byte %" PRIu64 " of the stream", t->name, report->offset);
+        code = store_fail(&t->s, what, status, NULL);
+    } else if (status == CKB_OK && report->left_out != 0) {
+        complain(t->s.call, "%" PRIu32 " chunks could not be read and are not in the stream", report->left_out);
+        code = EXIT_CORRUPT;
+    }
+    return store_close(&t->s, signal_number != 0 ? 128 + signal_number : code);
+}
+
+static int run_export(invocation *call)
+{
+    transfer t;
+    selector wanted;
+    ckb_export_report report = {0};
+    if (!selector_parse(call, call->operands[1], 1, 1, &wanted))
+        return EXIT_USAGE;
+    if (!transfer_open(&t, call, 2, O_WRONLY | O_CREAT | O_TRUNC))
+        return EXIT_IO;
+    int code = store_open(&t.s, call, STORE_READ, 0);
+    if (code != EXIT_GOOD) {
+        if (t.file > 2)
+            (void)close(t.file);
+        return code;
+    }
+    int status = store_open_reader(&t.s);
+    status = status == CKB_OK ? transfer_buffer(&t) : status;
+    if (status == CKB_OK)
+        status = ckb_export(t.s.volume, t.s.reader, wanted.id.container, t.buffer, t.buffer_bytes,
+                            transfer_write, transfer_lost, &t, &report);
+    if (status == CKB_OK && t.file > 2 && fsync(t.file) != 0 && errno != EINVAL && errno != EROFS)
+        t.error = errno;
+    return transfer_close(&t, status, &report);
+}
+
+/* Chunks that the input may become; where there are more, the index is full and --resume makes a larger one. */
+static uint64_t import_spare(const transfer *t)
+{
+    struct stat facts;
+    if (fstat(t->file, &facts) != 0 || !S_ISREG(facts.st_mode))
+        return IMPORT_SPARE_CHUNKS / 8;
+    uint64_t most = (uint64_t)facts.st_size / FRAME_HEADER_BYTES + 1;
+    return most < IMPORT_SPARE_CHUNKS ? most : IMPORT_SPARE_CHUNKS;
+}
+
+static int run_import(invocation *call)
+{
+    transfer t;
+    ckb_export_report report = {0};
+    const ckb_option_value *as = &call->own[IMPORT_AS];
+    bool resume = flag(&call->own[IMPORT_RESUME]);
+    if (!transfer_open(&t, call, 1, O_RDONLY))
+        return EXIT_IO;
+    int code = store_open(&t.s, call, STORE_WRITE, import_spare(&t));
+    if (code != EXIT_GOOD) {
+        if (t.file > 2)
+            (void)close(t.file);
+        return code;
+    }
+    int status = store_open_writer(&t.s);
+    status = status == CKB_OK ? transfer_buffer(&t) : status;
+    if (status == CKB_OK)
+        status = ckb_import(t.s.volume, t.s.writer, as->given ? as->number[0] : 0, !as->given,
+                            resume ? CKB_RESUME : 0, t.buffer, t.buffer_bytes, transfer_read, &t, &report);
+    uint64_t container = as->given ? as->number[0] : report.container;
+    if (status == CKB_OK)
+        (void)printf("%" PRIu64 ": %" PRIu64 " bytes in %" PRIu64 " chunks, durable%s\n", container,
+                     report.bytes, report.chunks, report.state == CKB_CONTAINER_OPEN ? "" : ", closed");
+    else if (report.chunks != 0)
+        complain(call, "container %" PRIu64 " holds a part; --resume goes on with it, rm deletes it",
+                 container);
+    return transfer_close(&t, status, &report);
+}
+
 /* ---- check ---- */
 
 enum { CHECK_ACKS, CHECK_JSON, CHECK_HELP, CHECK_OPTION_COUNT };
@@ -2909,6 +3076,15 @@ static const command commands[] = {
      run_dump, false},
     {"check", "Verify everything, and acknowledgements", "TARGET", 1, 1, check_options, CHECK_OPTION_COUNT,
      "  chunkbench check /srv/store\n  chunkbench check --acks acks.txt /srv/store\n", run_check, false},
+    {"export", "Write a container as one stream with checksums", "TARGET CONTAINER [FILE|-]", 2, 3,
+     export_options, EXPORT_OPTION_COUNT,
+     "  chunkbench export /srv/store 7 seven.ckb\n"
+     "  chunkbench export /srv/store 7 | ssh other chunkbench import /srv/store\n",
+     run_export, false},
+    {"import", "Make a container from such a stream", "TARGET [FILE|-]", 1, 2, import_options,
+     IMPORT_OPTION_COUNT,
+     "  chunkbench import /srv/store seven.ckb\n  chunkbench import --as 8 /srv/store seven.ckb\n", run_import,
+     false},
     {"scrub", "Verify all of it at a rate, go on where it stopped, mark what is damaged", "TARGET", 1, 1,
      scrub_options, SCRUB_OPTION_COUNT,
      "  chunkbench scrub /srv/store\n  chunkbench scrub --rate 20M --json /dev/sdb\n", run_scrub, false},

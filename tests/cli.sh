@@ -66,7 +66,7 @@ run 2
 run 0 --version
 check version grep -qE '^chunkbench [0-9]+\.[0-9]+\.[0-9]+ ' out
 run 0 --help
-for command in qualify write cmdw log teragen format info ls put get rm compact append dump check scrub; do
+for command in qualify write cmdw log teragen format info ls put get rm compact append dump check scrub export import; do
     run 0 "$command" --help
     check "examples of $command" grep -q '^examples:' out
 done
@@ -405,6 +405,38 @@ check "both sizes are said" grep -q 'cut short: it has 50331648 bytes, the volum
 run 4 put file:small 1/10 some
 check "and again when it is refused" grep -q 'cut short: it has 50331648 bytes, the volume in it 67108864' err
 rm -rf small grown
+
+# ---- export and import ----
+
+run 0 format --segment 1M --size 32M origin
+run 0 format --segment 256K file:other:32M
+run 0 put -s 64K origin 5/1 some
+run 0 put -s 1000 origin 5/2 piece
+run 0 export origin 5 five
+check "an export to a file prints nothing" test ! -s out
+run 0 import file:other five
+check "import says what it made" grep -Eqx '5: [0-9]+ bytes in [0-9]+ chunks, durable' out
+run 1 import file:other five
+"$program" export origin 5 | "$program" import --as 6 file:other >out 2>err
+check "through a pipe" equal $? 0
+for container in 5 6; do
+    run 0 get file:other $container/1 back
+    check "the same in $container" cmp -s some back
+done
+head -c 700000 five >part
+run 4 import --as 7 file:other part
+check "a stream that ends too soon" grep -Eq 'part, byte [0-9]+ of the stream: corrupt' err
+check "and what to do" grep -q 'container 7 holds a part; --resume goes on with it' err
+run 0 import --as 7 --resume file:other five
+run 0 get file:other 7/1 back
+check "resumed" cmp -s some back
+run 1 export origin 4 four
+refuse 'is not CONTAINER' export origin 5/1
+run 3 import file:other no-such-file
+run 4 import --as 8 file:other /dev/null
+"$program" export origin 5 >/dev/full 2>err
+check "a full disk" equal $? 3
+rm -rf origin other five part
 
 # ---- scrub ----
 
