@@ -649,6 +649,30 @@ typedef struct ckb_stat {
 /* Fills `stat`. Any thread. Never fails. */
 CKB_API void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat);
 
+typedef enum ckb_segment_state {
+    CKB_SEGMENT_FREE = 0,
+    CKB_SEGMENT_JOURNAL,
+    CKB_SEGMENT_PREPARED, /* erased, header written, in the pool */
+    CKB_SEGMENT_OPEN,     /* a writer appends to it */
+    CKB_SEGMENT_PARKED,   /* can be continued at its end */
+    CKB_SEGMENT_FULL,     /* takes no more */
+    CKB_SEGMENT_LOST,     /* in use, but its header is gone */
+    CKB_SEGMENT_RETIRED,
+    CKB_SEGMENT_CHECKPOINT /* of the checkpoint in force */
+} ckb_segment_state;
+
+typedef struct ckb_segment_info {
+    int state; /* a ckb_segment_state */
+    uint64_t epoch;
+    uint64_t used_bytes; /* up to where its records end; of an open one as of the last roll or mount */
+    uint64_t live_bytes; /* of these: records that count */
+    bool compacted;      /* compaction wrote it */
+    char log[17];        /* the log it belongs to, "" for none */
+} ckb_segment_info;
+
+/* How one segment stands, by its number. Any thread. CKB_END: there are not so many. */
+CKB_API int ckb_segment_stat(ckb_volume *volume, uint32_t segment, ckb_segment_info *info);
+
 /* The newest fault met by this volume (status 0: none), and the first damage that mount found. */
 CKB_API void ckb_volume_fault(ckb_volume *volume, ckb_fault *last, ckb_fault *first_damage);
 
@@ -2398,18 +2422,6 @@ enum {
 /* First version of a chunk where records were lost: above whatever the lost ones had, should they return. */
 #define CKBI_VERSION_AFTER_LOSS 0x01000000u
 
-enum {
-    CKBI_SEGMENT_FREE = 0,
-    CKBI_SEGMENT_JOURNAL,
-    CKBI_SEGMENT_PREPARED, /* erased, header written, in the pool */
-    CKBI_SEGMENT_OPEN,     /* a writer appends to it */
-    CKBI_SEGMENT_PARKED,   /* can be continued at `end` */
-    CKBI_SEGMENT_FULL,     /* takes no more */
-    CKBI_SEGMENT_LOST,     /* in use, but its header is gone */
-    CKBI_SEGMENT_RETIRED,
-    CKBI_SEGMENT_CHECKPOINT /* of the checkpoint in force */
-};
-
 typedef struct ckbi_segment {
     uint64_t epoch;
     uint64_t first;    /* of a log: index of its first entry */
@@ -3582,10 +3594,10 @@ static CKBI_UNUSED bool ckbi_snapshot_segment(ckb_volume *v, uint32_t segment, c
     const ckbi_segment *s = &v->segments[segment];
     /* A writer may be finishing it: state and extent belong together. */
     CKB_MUTEX_LOCK(&v->lock);
-    bool used = s->state != CKBI_SEGMENT_FREE && s->state != CKBI_SEGMENT_JOURNAL;
+    bool used = s->state != CKB_SEGMENT_FREE && s->state != CKB_SEGMENT_JOURNAL;
     fact->kind = CKBI_FACT_SEGMENT;
     fact->a = segment;
-    fact->b = s->state == CKBI_SEGMENT_RETIRED ? CKBI_EPOCH_RETIRED : s->epoch;
+    fact->b = s->state == CKB_SEGMENT_RETIRED ? CKBI_EPOCH_RETIRED : s->epoch;
     fact->c = s->extent ? ckbi_extent(s->extent, s->end, s->summary) : 0;
     CKB_MUTEX_UNLOCK(&v->lock);
     return used;
@@ -3697,7 +3709,7 @@ static CKBI_UNUSED void ckbi_segment_set_lost(ckb_volume *v, uint32_t segment, u
 {
     ckbi_damage(v, CKB_TOPIC_SEGMENT_HEADER, segment, 0, expected, found);
     CKB_MUTEX_LOCK(&v->lock);
-    CKBI_STORE(&v->segments[segment].state, CKBI_SEGMENT_LOST);
+    CKBI_STORE(&v->segments[segment].state, CKB_SEGMENT_LOST);
     v->unidentified++;
     CKB_MUTEX_UNLOCK(&v->lock);
 }
@@ -3744,7 +3756,7 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
     bool synced = false;
     for (uint32_t i = 0; i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
-        if (s->state != CKBI_SEGMENT_FULL || s->extent == CKBI_EXTENT_FULL || (synced && sync_all))
+        if (s->state != CKB_SEGMENT_FULL || s->extent == CKBI_EXTENT_FULL || (synced && sync_all))
             continue;
         status = ckbi_medium_sync(v, i);
         if (status != CKB_OK)
@@ -3753,7 +3765,7 @@ static CKBI_UNUSED int ckbi_settle(ckb_volume *v)
     }
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = 0; i < v->header.segment_count; i++)
-        if (v->segments[i].state == CKBI_SEGMENT_FULL)
+        if (v->segments[i].state == CKB_SEGMENT_FULL)
             v->segments[i].extent = CKBI_EXTENT_FULL;
     CKB_MUTEX_UNLOCK(&v->lock);
     CKBI_STORE(&v->unsettled, false);
@@ -4000,7 +4012,7 @@ static CKBI_UNUSED uint32_t ckbi_segment_next_free(ckb_volume *v)
     for (uint32_t n = 0; v->free_count > 0 && n < v->header.segment_count && found == CKB_NO_SEGMENT; n++) {
         uint32_t segment = v->free_cursor;
         v->free_cursor = segment + 1 < v->header.segment_count ? segment + 1 : 0;
-        if (v->segments[segment].state == CKBI_SEGMENT_FREE)
+        if (v->segments[segment].state == CKB_SEGMENT_FREE)
             found = segment;
     }
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -4014,7 +4026,7 @@ static CKBI_UNUSED int ckbi_segment_retire(ckb_volume *v, uint32_t segment)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    v->segments[segment].state = CKBI_SEGMENT_RETIRED;
+    v->segments[segment].state = CKB_SEGMENT_RETIRED;
     v->free_count--;
     CKB_MUTEX_UNLOCK(&v->lock);
     return CKB_OK;
@@ -4077,7 +4089,7 @@ static CKBI_UNUSED CKBI_NOINLINE int ckbi_prepare(ckb_volume *v)
         s->end = s->summary = s->live = s->records = s->deletes = s->died_at = s->owner = s->log = 0;
         s->extent = 0;
         s->compacted = s->unmovable = false;
-        CKBI_STORE(&s->state, CKBI_SEGMENT_PREPARED);
+        CKBI_STORE(&s->state, CKB_SEGMENT_PREPARED);
         v->free_count--;
         v->pool[v->pool_count++] = segment;
         CKB_MUTEX_UNLOCK(&v->lock);
@@ -4092,17 +4104,17 @@ static void ckbi_logs_trim(ckb_volume *v);
 static CKBI_UNUSED void ckbi_segment_set_free(ckb_volume *v, uint32_t segment)
 {
     ckbi_segment *s = &v->segments[segment];
-    v->parked_count -= s->state == CKBI_SEGMENT_PARKED && s->log == 0;
+    v->parked_count -= s->state == CKB_SEGMENT_PARKED && s->log == 0;
     s->log = 0;
     s->cover = 0;
-    CKBI_STORE(&s->state, CKBI_SEGMENT_FREE);
+    CKBI_STORE(&s->state, CKB_SEGMENT_FREE);
     v->free_count++;
 }
 
 /* Takes it no more, and is it known to the end? A full one that is not still waits for its writer's sync. */
 static CKBI_UNUSED bool ckbi_segment_is_settled(const ckbi_segment *s)
 {
-    return s->state == CKBI_SEGMENT_PARKED || (s->state == CKBI_SEGMENT_FULL && s->extent == CKBI_EXTENT_FULL);
+    return s->state == CKB_SEGMENT_PARKED || (s->state == CKB_SEGMENT_FULL && s->extent == CKBI_EXTENT_FULL);
 }
 
 /* Frees up to CKBI_FACTS_MAX dead segments; v->freed counts them. The long lock is held. */
@@ -4150,7 +4162,7 @@ static CKBI_UNUSED uint32_t ckbi_find_parked(ckb_volume *v, uint32_t room)
     uint32_t best = CKB_NO_SEGMENT;
     CKB_MUTEX_LOCK(&v->lock);
     for (uint32_t i = ckbi_first_segment(v); v->parked_count > 0 && i < v->header.segment_count; i++)
-        if (v->segments[i].state == CKBI_SEGMENT_PARKED && v->segments[i].log == 0 &&
+        if (v->segments[i].state == CKB_SEGMENT_PARKED && v->segments[i].log == 0 &&
             v->segments[i].end + room <= limit &&
             (best == CKB_NO_SEGMENT || v->segments[i].end < v->segments[best].end))
             best = i;
@@ -4169,7 +4181,7 @@ static CKBI_UNUSED int ckbi_resume(ckb_volume *v, uint32_t segment)
     int status = ckbi_segment_say(v, segment, CKBI_EXTENT_RESUMED, s->end, s->summary);
     CKB_MUTEX_LOCK(&v->lock);
     if (status == CKB_OK) {
-        CKBI_STORE(&s->state, CKBI_SEGMENT_OPEN);
+        CKBI_STORE(&s->state, CKB_SEGMENT_OPEN);
         CKBI_STORE(&s->died_at, 0);
         v->parked_count -= s->log == 0;
     } else {
@@ -4187,7 +4199,7 @@ static CKBI_UNUSED bool ckbi_pool_pop(ckb_volume *v, uint32_t keep, uint32_t *se
     if (taken) {
         *segment = v->pool[0];
         ckbi_move(v->pool, v->pool + 1, (size_t)--v->pool_count * sizeof(v->pool[0]));
-        CKBI_STORE(&v->segments[*segment].state, CKBI_SEGMENT_OPEN);
+        CKBI_STORE(&v->segments[*segment].state, CKB_SEGMENT_OPEN);
     }
     CKB_MUTEX_UNLOCK(&v->lock);
     return taken;
@@ -4344,7 +4356,7 @@ static CKBI_UNUSED void ckbi_segment_release(ckb_volume *v, const ckbi_slot *slo
     uint32_t units = ckbi_slot_units(v, slot);
     if (slot->version & CKBI_TOMBSTONE)
         CKBI_SUB(&s->deletes, units);
-    if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKBI_SEGMENT_PARKED)
+    if (CKBI_SUB(&s->live, units) == 0 && CKBI_LOAD(&s->state) >= CKB_SEGMENT_PARKED)
         CKBI_STORE(&s->died_at, CKBI_ADD(&v->supersede_clock, 1));
 }
 
@@ -4486,13 +4498,13 @@ static CKBI_UNUSED int ckbi_mount_segment_fact(ckbi_mounting *m, const ckbi_fact
     ckbi_segment *s = &v->segments[fact->a];
     ckbi_fill(s, 0, sizeof(*s));
     if (fact->b == CKBI_EPOCH_RETIRED) {
-        s->state = CKBI_SEGMENT_RETIRED;
+        s->state = CKB_SEGMENT_RETIRED;
     } else if (fact->b != 0) {
         s->epoch = fact->b;
         s->extent = (uint8_t)(fact->c >> 60);
         s->end = (uint32_t)(fact->c & 0x3FFFFFFF);
         s->summary = (uint32_t)(fact->c >> 30 & 0x3FFFFFFF);
-        s->state = s->extent == CKBI_EXTENT_PARKED ? CKBI_SEGMENT_PARKED : CKBI_SEGMENT_FULL;
+        s->state = s->extent == CKBI_EXTENT_PARKED ? CKB_SEGMENT_PARKED : CKB_SEGMENT_FULL;
         if (s->extent > CKBI_EXTENT_FULL ||
             (s->extent != 0 && !ckbi_extent_valid(&v->medium.geometry, s->extent, s->end, s->summary)))
             return ckbi_mount_bad_fact(m, v->medium.geometry.segment_bytes, ckbi_bytes(s->end));
@@ -4561,7 +4573,7 @@ static CKBI_UNUSED void ckbi_mount_reset(ckb_volume *v)
     if (CKBI_HAS_CHUNKS)
         ckbi_container_relink(v);
     for (uint32_t i = 0; i < ckbi_first_segment(v); i++)
-        v->segments[i].state = CKBI_SEGMENT_JOURNAL;
+        v->segments[i].state = CKB_SEGMENT_JOURNAL;
     v->next_epoch = 1;
     v->next_serial = 1;
     v->durable_epoch = 0;
@@ -5001,7 +5013,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
             ckbi_damage(v, walk->record.type == CKBI_RECORD_SUMMARY ? CKB_TOPIC_SUMMARY : CKB_TOPIC_PAYLOAD,
                         segment, walk->record.offset, 0, 0);
         if (walk->record.type == CKBI_RECORD_START && walk->record.aux == CKBI_STREAM_CHECKPOINT) {
-            s->state = CKBI_SEGMENT_FREE; /* of one that is not in force */
+            s->state = CKB_SEGMENT_FREE; /* of one that is not in force */
             return CKB_OK;
         }
         if (walk->record.type == CKBI_RECORD_ENTRY && s->log == 0) {
@@ -5032,7 +5044,7 @@ static CKBI_UNUSED int ckbi_mount_records(ckbi_mounting *m, uint32_t segment)
         s->summary = 0; /* its summaries, if any, do not cover all of it */
     }
     if (empty && s->extent == 0)
-        s->state = CKBI_SEGMENT_FREE; /* prepared and never used; the next snapshot leaves it out */
+        s->state = CKB_SEGMENT_FREE; /* prepared and never used; the next snapshot leaves it out */
     return CKB_OK;
 }
 
@@ -5099,8 +5111,8 @@ static CKBI_UNUSED int ckbi_mount_log_segment(ckbi_mounting *m, uint32_t segment
         s->live = 1;
         if (start->serial != CKBI_LOG_UNKNOWN)
             m->next_serial = ckbi_max32(m->next_serial, start->serial + 1);
-    } else if (s->state == CKBI_SEGMENT_PARKED) {
-        s->state = CKBI_SEGMENT_FULL; /* void, and nothing that a writer of chunks may continue */
+    } else if (s->state == CKB_SEGMENT_PARKED) {
+        s->state = CKB_SEGMENT_FULL; /* void, and nothing that a writer of chunks may continue */
         s->extent = CKBI_EXTENT_FULL;
     }
     return CKB_OK;
@@ -5241,7 +5253,7 @@ static CKBI_UNUSED void ckbi_mount_log_free(ckb_volume *v, uint32_t segment)
     ckbi_segment *s = &v->segments[segment];
     uint32_t start = ckbi_data_start(&v->medium.geometry);
     ckbi_tail_dropped(v, segment, start, s->end - start);
-    s->state = CKBI_SEGMENT_FREE;
+    s->state = CKB_SEGMENT_FREE;
     s->log = s->live = 0;
 }
 
@@ -5264,7 +5276,7 @@ static CKBI_UNUSED bool ckbi_mount_log_link(ckbi_mounting *m, ckbi_chain *c, uin
     const ckbi_segment *b = n > 0 ? &v->segments[before] : NULL;
     /* A lost header was durable before the segment was used: that is no torn tail. */
     ckbi_segment *named = start->segment < v->header.segment_count ? &v->segments[start->segment] : NULL;
-    bool lost = named && named->state == CKBI_SEGMENT_LOST && named->epoch == start->epoch;
+    bool lost = named && named->state == CKB_SEGMENT_LOST && named->epoch == start->epoch;
     if (lost)
         named->log = c->slot->serial; /* and no other log's end is lost with it */
     s->previous = before;
@@ -5300,7 +5312,7 @@ static CKBI_UNUSED void ckbi_mount_log_lost(ckb_volume *v, ckbi_log_slot *slot)
         epoch = v->segments[slot->newest].epoch;
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
-        bool anybodys = s->state == CKBI_SEGMENT_LOST && s->log == 0;
+        bool anybodys = s->state == CKB_SEGMENT_LOST && s->log == 0;
         if ((anybodys || s->log == CKBI_LOG_UNKNOWN) && s->epoch > epoch)
             slot->lost_segment = i;
     }
@@ -5506,10 +5518,10 @@ static CKBI_UNUSED int ckbi_mount_orphans(ckbi_mounting *m)
     if (v->dropped_tails == 0)
         return CKB_OK;
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
-        if (v->segments[i].state != CKBI_SEGMENT_FREE || !ckbi_segment_is_orphan(v, i))
+        if (v->segments[i].state != CKB_SEGMENT_FREE || !ckbi_segment_is_orphan(v, i))
             continue;
         v->segments[i].epoch = v->probed[2].epoch;
-        v->segments[i].state = CKBI_SEGMENT_FULL;
+        v->segments[i].state = CKB_SEGMENT_FULL;
         v->keep_deletes = true;
         int status = ckbi_mount_segment(m, i);
         if (status != CKB_OK)
@@ -5536,7 +5548,7 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_item(ckbi_mounting *m, const uint8_
         return ckbi_slot_valid(v, &slot) ? ckbi_mount_chunk(m, &slot) : CKB_CORRUPT;
     }
     /* Under another epoch it has other records by now. */
-    if (s->epoch != ckbi_get64(e + 8) || s->state != CKBI_SEGMENT_FULL)
+    if (s->epoch != ckbi_get64(e + 8) || s->state != CKB_SEGMENT_FULL)
         return CKB_OK;
     s->records = ckbi_get32(e + 4) & ~CKBI_ROW_COMPACTED;
     s->compacted = (ckbi_get32(e + 4) & CKBI_ROW_COMPACTED) != 0;
@@ -5602,10 +5614,10 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_chain(ckbi_mounting *m)
     while (status == CKB_OK && start->segment != CKB_NO_SEGMENT) {
         m->segment = start->segment;
         ckbi_segment *s = &v->segments[ckbi_min(m->segment, v->header.segment_count - 1)];
-        if (m->segment >= v->header.segment_count || s->epoch != start->epoch || s->state != CKBI_SEGMENT_FULL)
+        if (m->segment >= v->header.segment_count || s->epoch != start->epoch || s->state != CKB_SEGMENT_FULL)
             return CKB_CORRUPT;
         v->pool[m->count++] = m->segment;
-        s->state = CKBI_SEGMENT_CHECKPOINT;
+        s->state = CKB_SEGMENT_CHECKPOINT;
         s->end = start->end;
         bool there = ckbi_extent_valid(&v->medium.geometry, 0, s->end, 0) &&
                      ckbi_mount_start(m, m->segment, CKBI_STREAM_CHECKPOINT, &status);
@@ -5622,7 +5634,7 @@ static CKBI_UNUSED int ckbi_mount_checkpoint_forget(ckbi_mounting *m)
     ckb_volume *v = m->volume;
     v->checkpoint.at.epoch = 0;
     while (m->count > 0)
-        v->segments[v->pool[--m->count]].state = CKBI_SEGMENT_FREE;
+        v->segments[v->pool[--m->count]].state = CKB_SEGMENT_FREE;
     return CKB_OK;
 }
 
@@ -5684,11 +5696,11 @@ static CKBI_UNUSED void ckbi_mount_finish(ckbi_mounting *m)
     v->free_count = 0;
     for (uint32_t i = 0; i < v->header.segment_count; i++) {
         ckbi_segment *s = &v->segments[i];
-        v->free_count += s->state == CKBI_SEGMENT_FREE;
-        v->parked_count += s->state == CKBI_SEGMENT_PARKED && s->log == 0;
+        v->free_count += s->state == CKB_SEGMENT_FREE;
+        v->parked_count += s->state == CKB_SEGMENT_PARKED && s->log == 0;
         if (s->live == 0)
             s->died_at = 1;
-        if (v->clean && s->state == CKBI_SEGMENT_FULL)
+        if (v->clean && s->state == CKB_SEGMENT_FULL)
             s->extent = CKBI_EXTENT_FULL;
     }
 }
@@ -6195,7 +6207,7 @@ static CKBI_UNUSED void ckbi_log_drop_oldest(ckb_log *log)
 static CKBI_UNUSED void ckbi_log_trim(ckb_log *log)
 {
     const ckb_volume *v = log->volume;
-    while (log->count > 0 && CKBI_LOAD(&v->segments[ckbi_log_segment(log, 0)].state) != CKBI_SEGMENT_OPEN) {
+    while (log->count > 0 && CKBI_LOAD(&v->segments[ckbi_log_segment(log, 0)].state) != CKB_SEGMENT_OPEN) {
         uint64_t behind =
             log->count > 1 ? v->segments[ckbi_log_segment(log, 1)].first : ckbi_log_next_index(log);
         if (behind > log->slot->first)
@@ -6227,7 +6239,7 @@ static CKBI_UNUSED int ckbi_log_take_segment(ckb_log *log, uint32_t room, uint32
     bool full = log->count == log->capacity;
     uint32_t newest = log->slot->newest;
     const ckbi_segment *s = newest != CKB_NO_SEGMENT ? &v->segments[newest] : NULL;
-    bool parked = s && s->state == CKBI_SEGMENT_PARKED && s->end + room <= limit;
+    bool parked = s && s->state == CKB_SEGMENT_PARKED && s->end + room <= limit;
     CKB_MUTEX_UNLOCK(&v->lock);
     int status;
     if (parked) {
@@ -6301,8 +6313,8 @@ static CKBI_UNUSED void ckbi_writer_release_segment(ckb_writer *w, uint8_t state
     if (ckbi_writer_is_log(w))
         CKBI_STORE(&s->live, s->end);
     CKBI_STORE(&s->state, state);
-    v->parked_count += state == CKBI_SEGMENT_PARKED && s->log == 0;
-    if (CKBI_HAS_CHUNKS && !w->log && state == CKBI_SEGMENT_FULL) {
+    v->parked_count += state == CKB_SEGMENT_PARKED && s->log == 0;
+    if (CKBI_HAS_CHUNKS && !w->log && state == CKB_SEGMENT_FULL) {
         v->fresh_records += (uint32_t)(w->appended - w->finished);
         w->finished = w->appended;
     }
@@ -6341,7 +6353,7 @@ static CKBI_UNUSED int ckbi_writer_finish_segment(ckb_writer *w)
     ckbi_dirty d = {w->segment, w->seed, w->base, w->summary_last};
     bool resumed = w->volume->segments[w->segment].extent == CKBI_EXTENT_RESUMED;
     w->dirty[w->dirty_count++] = d;
-    ckbi_writer_release_segment(w, CKBI_SEGMENT_FULL, 0);
+    ckbi_writer_release_segment(w, CKB_SEGMENT_FULL, 0);
     /* What the journal knows of a resumed one is true only up to where it was resumed: it is not left so. */
     while (status == CKB_OK && resumed && w->dirty_count > 0)
         status = ckbi_writer_settle_oldest(w, false);
@@ -6552,7 +6564,7 @@ static CKBI_UNUSED int ckbi_writer_park(ckb_writer *w)
     int status = ckbi_segment_say(v, segment, CKBI_EXTENT_PARKED, end, w->summary_last);
     CKB_MUTEX_LOCK(&w->lock);
     if (status == CKB_OK)
-        ckbi_writer_release_segment(w, CKBI_SEGMENT_PARKED, CKBI_EXTENT_PARKED);
+        ckbi_writer_release_segment(w, CKB_SEGMENT_PARKED, CKBI_EXTENT_PARKED);
     CKB_MUTEX_UNLOCK(&v->long_lock);
     return status;
 }
@@ -6583,7 +6595,7 @@ CKBI_CHUNK_DEF int ckb_writer_close(ckb_writer *writer)
         status = ckbi_writer_make_durable(w);
     }
     if (w->segment != CKB_NO_SEGMENT)
-        ckbi_writer_release_segment(w, CKBI_SEGMENT_FULL, 0); /* failed: what it holds stays as it is */
+        ckbi_writer_release_segment(w, CKB_SEGMENT_FULL, 0); /* failed: what it holds stays as it is */
     CKB_MUTEX_UNLOCK(&w->lock);
     CKB_MUTEX_LOCK(&v->lock);
     v->writers[w->number] = NULL;
@@ -6913,7 +6925,7 @@ static CKBI_UNUSED bool ckbi_sweep_is_let_go(ckb_volume *v, const ckbi_slot *slo
     const ckbi_segment *s = &v->segments[slot->segment];
     if (slot->offset != 0 || !(slot->version & CKBI_TOMBSTONE))
         return false;
-    bool freed = s->state == CKBI_SEGMENT_FREE || (uint32_t)s->epoch != slot->length;
+    bool freed = s->state == CKB_SEGMENT_FREE || (uint32_t)s->epoch != slot->length;
     v->let_go += !freed;
     return freed;
 }
@@ -7568,11 +7580,11 @@ static CKBI_UNUSED bool ckbi_compact_begin(ckb_volume *v, uint32_t least)
     uint32_t segment = ckbi_compact_choose(v, least);
     if (segment != CKB_NO_SEGMENT) {
         ckbi_segment *s = &v->segments[segment];
-        if (s->state == CKBI_SEGMENT_PARKED) {
+        if (s->state == CKB_SEGMENT_PARKED) {
             v->parked_count--;
             s->cover |= CKBI_NEVER_COVERED; /* the journal still says that it may be continued */
         }
-        CKBI_STORE(&s->state, CKBI_SEGMENT_FULL);
+        CKBI_STORE(&s->state, CKB_SEGMENT_FULL);
         s->extent = CKBI_EXTENT_FULL;
         ckbi_walk_open_segment(&c->walk, segment);
     } else if (c->pass_epoch != 0) {
@@ -7594,15 +7606,15 @@ static CKBI_UNUSED void ckbi_compact_look(ckb_volume *v)
     for (uint32_t i = ckbi_first_segment(v); i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
         uint32_t dead = s->records - CKBI_LOAD(&s->live), owner = CKBI_LOAD(&s->owner);
-        ckb_writer *w = s->state == CKBI_SEGMENT_OPEN && owner ? v->writers[owner - 1] : NULL;
+        ckb_writer *w = s->state == CKB_SEGMENT_OPEN && owner ? v->writers[owner - 1] : NULL;
         if (w) {
             CKB_MUTEX_LOCK(&w->lock);
             dead = s->records - CKBI_LOAD(&s->live) + (w->segment == i ? w->records - w->live : 1);
             CKB_MUTEX_UNLOCK(&w->lock);
         }
         bool holds =
-            (s->state == CKBI_SEGMENT_OPEN && !w) ||
-            ((w || s->state == CKBI_SEGMENT_PARKED || s->state == CKBI_SEGMENT_FULL) && (int32_t)dead > 0);
+            (s->state == CKB_SEGMENT_OPEN && !w) ||
+            ((w || s->state == CKB_SEGMENT_PARKED || s->state == CKB_SEGMENT_FULL) && (int32_t)dead > 0);
         if (holds && s->log == 0 && i != v->victim)
             oldest = ckbi_min(oldest, s->epoch);
     }
@@ -9670,7 +9682,7 @@ static CKBI_UNUSED void ckbi_log_apply_cut(ckb_log *log, const ckbi_cut *cut, ui
         s->end = cut->end;
         s->summary = cut->last;
         s->extent = CKBI_EXTENT_FULL;
-        CKBI_STORE(&s->state, CKBI_SEGMENT_FULL);
+        CKBI_STORE(&s->state, CKB_SEGMENT_FULL);
     }
     ckbi_log_set_next(log, next);
     CKBI_LOG_UNLOCK(log);
@@ -10299,9 +10311,9 @@ static CKBI_UNUSED int ckbi_mount_all(ckbi_mounting *m)
     for (uint32_t i = ckbi_first_segment(v); status == CKB_OK && i < v->header.segment_count; i++) {
         const ckbi_segment *s = &v->segments[i];
         m->records = 0;
-        if ((s->state == CKBI_SEGMENT_FULL && s->cover != CKBI_COVERED) || s->state == CKBI_SEGMENT_PARKED)
+        if ((s->state == CKB_SEGMENT_FULL && s->cover != CKBI_COVERED) || s->state == CKB_SEGMENT_PARKED)
             status = ckbi_mount_segment(m, i);
-        if (s->state == CKBI_SEGMENT_FULL)
+        if (s->state == CKB_SEGMENT_FULL)
             v->fresh_records += m->records;
     }
     if (status == CKB_OK)
@@ -10408,7 +10420,7 @@ static CKBI_UNUSED int ckbi_mark_clean(ckb_volume *v)
             ckbi_fact_set_free(v, i, v->pool[v->pool_count - 1 - i]);
         status = ckbi_journal_append(v, count);
         for (uint32_t i = 0; status == CKB_OK && i < count; i++)
-            v->segments[v->pool[--v->pool_count]].state = CKBI_SEGMENT_FREE;
+            v->segments[v->pool[--v->pool_count]].state = CKB_SEGMENT_FREE;
     }
     return status == CKB_OK ? ckbi_journal_say(v, CKBI_FACT_CLEAN, 0, v->next_epoch, 0) : status;
 }
@@ -10427,7 +10439,7 @@ static CKBI_UNUSED bool ckbi_checkpoint_is_due(const ckb_volume *v)
  * in force. One in which nothing counts is freed soon. */
 static CKBI_UNUSED bool ckbi_segment_can_be_covered(const ckbi_segment *s)
 {
-    return s->state == CKBI_SEGMENT_FULL && s->log == 0 && !(s->cover & CKBI_NEVER_COVERED) &&
+    return s->state == CKB_SEGMENT_FULL && s->log == 0 && !(s->cover & CKBI_NEVER_COVERED) &&
            CKBI_LOAD(&s->live) != 0;
 }
 
@@ -10460,7 +10472,7 @@ static CKBI_UNUSED void ckbi_checkpoint_set(ckb_volume *v, const ckbi_checkpoint
     uint32_t segment = c->at.epoch != 0 ? c->at.segment : CKB_NO_SEGMENT;
     while (segment != CKB_NO_SEGMENT) {
         ckbi_segment *s = &v->segments[segment];
-        s->extent = state == CKBI_SEGMENT_FULL ? CKBI_EXTENT_FULL : 0;
+        s->extent = state == CKB_SEGMENT_FULL ? CKBI_EXTENT_FULL : 0;
         CKBI_STORE(&s->died_at, CKBI_LOAD(&v->supersede_clock));
         CKBI_STORE(&s->state, state);
         segment = s->previous;
@@ -10471,7 +10483,7 @@ static CKBI_UNUSED void ckbi_checkpoint_set(ckb_volume *v, const ckbi_checkpoint
 static CKBI_UNUSED void ckbi_draft_drop(ckb_volume *v)
 {
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_checkpoint_set(v, &v->draft, CKBI_SEGMENT_FULL);
+    ckbi_checkpoint_set(v, &v->draft, CKB_SEGMENT_FULL);
     for (uint32_t i = 0; i < v->header.segment_count; i++)
         v->segments[i].cover &= (uint8_t)~CKBI_COVERED;
     v->drafting = false;
@@ -10488,8 +10500,8 @@ static CKBI_UNUSED int ckbi_draft_install(ckb_volume *v)
     if (status != CKB_OK)
         return status;
     CKB_MUTEX_LOCK(&v->lock);
-    ckbi_checkpoint_set(v, &v->checkpoint, CKBI_SEGMENT_FULL);
-    ckbi_checkpoint_set(v, &v->draft, CKBI_SEGMENT_CHECKPOINT);
+    ckbi_checkpoint_set(v, &v->checkpoint, CKB_SEGMENT_FULL);
+    ckbi_checkpoint_set(v, &v->draft, CKB_SEGMENT_CHECKPOINT);
     v->checkpoint = v->draft;
     v->drafting = false;
     CKB_MUTEX_UNLOCK(&v->lock);
@@ -10752,25 +10764,25 @@ CKB_DEF int ckb_unmount(ckb_volume *volume)
 static CKBI_UNUSED void ckbi_stat_count(ckb_stat *stat, uint8_t state)
 {
     switch (state) {
-    case CKBI_SEGMENT_FREE:
+    case CKB_SEGMENT_FREE:
         stat->segments_free++;
         break;
-    case CKBI_SEGMENT_PREPARED:
+    case CKB_SEGMENT_PREPARED:
         stat->segments_prepared++;
         break;
-    case CKBI_SEGMENT_LOST:
+    case CKB_SEGMENT_LOST:
         stat->segments_lost++;
         break;
-    case CKBI_SEGMENT_RETIRED:
+    case CKB_SEGMENT_RETIRED:
         stat->segments_retired++;
         break;
-    case CKBI_SEGMENT_JOURNAL:
+    case CKB_SEGMENT_JOURNAL:
         stat->segments_journal++;
         break;
-    case CKBI_SEGMENT_CHECKPOINT:
+    case CKB_SEGMENT_CHECKPOINT:
         stat->segments_checkpoint++;
         break;
-    case CKBI_SEGMENT_OPEN:
+    case CKB_SEGMENT_OPEN:
         stat->segments_open++;
         break;
     default:
@@ -10788,14 +10800,14 @@ static CKBI_UNUSED void ckbi_stat_segment(ckb_volume *v, uint32_t segment, ckb_s
     uint64_t size = v->medium.geometry.segment_bytes;
     uint32_t live = CKBI_LOAD(&s->live);
     ckbi_stat_count(stat, state);
-    if (state == CKBI_SEGMENT_CHECKPOINT)
+    if (state == CKB_SEGMENT_CHECKPOINT)
         stat->checkpoint_bytes += ckbi_bytes(s->end);
-    if (state == CKBI_SEGMENT_JOURNAL || state == CKBI_SEGMENT_LOST || state == CKBI_SEGMENT_RETIRED ||
-        state == CKBI_SEGMENT_CHECKPOINT) {
+    if (state == CKB_SEGMENT_JOURNAL || state == CKB_SEGMENT_LOST || state == CKB_SEGMENT_RETIRED ||
+        state == CKB_SEGMENT_CHECKPOINT) {
         stat->reserved_bytes += size;
         return;
     }
-    if (state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL)
+    if (state == CKB_SEGMENT_PARKED || state == CKB_SEGMENT_FULL)
         used = s->end;
 #ifndef CKB_READ_ONLY
     uint32_t owner = CKBI_LOAD(&s->owner);
@@ -10864,6 +10876,28 @@ CKB_DEF void ckb_volume_stat(ckb_volume *volume, ckb_stat *stat)
     CKB_MUTEX_UNLOCK(&v->lock);
 }
 
+CKB_DEF int ckb_segment_stat(ckb_volume *volume, uint32_t segment, ckb_segment_info *info)
+{
+    ckb_volume *v = volume;
+    ckbi_fill(info, 0, sizeof(*info));
+    if (segment >= v->header.segment_count)
+        return CKB_END;
+    CKB_MUTEX_LOCK(&v->lock);
+    const ckbi_segment *s = &v->segments[segment];
+    const ckbi_log_slot *slot = CKBI_HAS_LOG && s->log ? ckbi_log_by_serial(v, s->log) : NULL;
+    info->state = CKBI_LOAD(&s->state);
+    info->epoch = CKBI_LOAD(&s->epoch);
+    if (info->state == CKB_SEGMENT_PARKED || info->state == CKB_SEGMENT_FULL ||
+        info->state == CKB_SEGMENT_CHECKPOINT)
+        info->used_bytes = ckbi_bytes(s->end);
+    info->live_bytes = ckbi_bytes(CKBI_LOAD(&s->live));
+    info->compacted = s->compacted;
+    if (slot)
+        ckbi_copy(info->log, slot->name, CKB_LOG_NAME_BYTES);
+    CKB_MUTEX_UNLOCK(&v->lock);
+    return CKB_OK;
+}
+
 CKB_DEF void ckb_volume_fault(ckb_volume *volume, ckb_fault *last, ckb_fault *first_damage)
 {
     CKB_MUTEX_LOCK(&volume->lock);
@@ -10881,7 +10915,7 @@ static CKBI_UNUSED bool ckbi_check_is_stale(const ckbi_checking *k, uint32_t seg
 {
     const ckbi_segment *s = &k->volume->segments[segment];
     uint8_t state = CKBI_LOAD(&s->state);
-    return state == CKBI_SEGMENT_FREE || (state != CKBI_SEGMENT_JOURNAL && CKBI_LOAD(&s->epoch) != k->epoch);
+    return state == CKB_SEGMENT_FREE || (state != CKB_SEGMENT_JOURNAL && CKBI_LOAD(&s->epoch) != k->epoch);
 }
 
 #ifndef CKB_READ_ONLY
@@ -10967,7 +11001,7 @@ static CKBI_UNUSED bool ckbi_check_log(ckbi_checking *k, uint32_t segment, uint6
     CKB_MUTEX_LOCK(&v->lock);
     const ckbi_segment *s = &v->segments[segment];
     const ckbi_log_slot *slot = s->log ? ckbi_log_by_serial(v, s->log) : NULL;
-    bool counts = slot && CKBI_LOAD(&s->live) + (s->state == CKBI_SEGMENT_OPEN) != 0 && index >= slot->first;
+    bool counts = slot && CKBI_LOAD(&s->live) + (s->state == CKB_SEGMENT_OPEN) != 0 && index >= slot->first;
     *first = slot ? slot->first : 1;
     ckbi_fill(k->finding->log, 0, sizeof(k->finding->log));
     if (counts)
@@ -11112,7 +11146,7 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
     bool open = false;
 #ifndef CKB_READ_ONLY
     uint32_t owner = CKBI_LOAD(&v->segments[segment].owner);
-    ckb_writer *w = state == CKBI_SEGMENT_OPEN && owner ? v->writers[owner - 1] : NULL;
+    ckb_writer *w = state == CKB_SEGMENT_OPEN && owner ? v->writers[owner - 1] : NULL;
     if (w) {
         CKB_MUTEX_LOCK(&w->lock);
         open = w->segment == segment;
@@ -11123,13 +11157,13 @@ static CKBI_UNUSED bool ckbi_check_has_records(ckb_volume *v, uint32_t segment, 
     (void)walk;
 #endif
     /* Where a log's segment ends the mount may know from entries in others. */
-    if (CKBI_HAS_LOG && v->segments[segment].log != 0 && state == CKBI_SEGMENT_FULL)
+    if (CKBI_HAS_LOG && v->segments[segment].log != 0 && state == CKB_SEGMENT_FULL)
         walk->known = ckbi_max32(walk->known, v->segments[segment].end);
-    if (state == CKBI_SEGMENT_CHECKPOINT) {
+    if (state == CKB_SEGMENT_CHECKPOINT) {
         open = true;
         walk->stop = walk->known = v->segments[segment].end;
     }
-    return open || state == CKBI_SEGMENT_PARKED || state == CKBI_SEGMENT_FULL;
+    return open || state == CKB_SEGMENT_PARKED || state == CKB_SEGMENT_FULL;
 }
 
 static CKBI_UNUSED bool ckbi_check_header(ckbi_checking *k, uint32_t segment, uint64_t epoch)
@@ -11240,9 +11274,9 @@ static CKBI_UNUSED bool ckbi_check_open(ckbi_checking *k, uint32_t segment)
     bool records = ckbi_check_has_records(v, segment, walk);
     k->entry_expected = 0;
     CKB_MUTEX_UNLOCK(&v->lock);
-    if (state == CKBI_SEGMENT_LOST)
+    if (state == CKB_SEGMENT_LOST)
         ckbi_check_report(k, CKB_CORRUPT, CKB_TOPIC_SEGMENT_HEADER, segment, 0, epoch, 0);
-    if (!records && state != CKBI_SEGMENT_PREPARED)
+    if (!records && state != CKB_SEGMENT_PREPARED)
         return false;
     k->report->segments++;
     return ckbi_check_header(k, segment, epoch) && records;

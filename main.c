@@ -2073,6 +2073,7 @@ enum {
     DUMP_JSON,
     DUMP_FOLLOW,
     DUMP_SALVAGE,
+    DUMP_SEGMENTS,
     DUMP_HELP,
     DUMP_OPTION_COUNT
 };
@@ -2085,6 +2086,7 @@ static const ckb_option dump_options[DUMP_OPTION_COUNT] = {
     FLAG_OPTION("json", "one JSON object per entry and line; with --hex their data, too"),
     FLAG_OPTION("follow", "go on as entries appear; another process may be writing them"),
     FLAG_OPTION("salvage", "read round damage; exit 4 and a message for each place that was passed over"),
+    FLAG_OPTION("segments", "a line for each segment instead, also when the volume does not mount"),
     HELP_OPTION,
 };
 
@@ -2408,10 +2410,144 @@ static int dump_follow(dump *d)
     return EXIT_GOOD;
 }
 
+/* Begins the one JSON document of a command. */
+static void json_begin(const invocation *call)
+{
+    (void)printf("{\"tool\":\"chunkbench\",\"command\":\"%s\",\"target\":", call->command->name);
+    json_string(stdout, call->operands[0]);
+}
+
+/* And all of it when the command could not begin. */
+static void json_failure(const invocation *call, int code)
+{
+    json_begin(call);
+    (void)printf(",\"error\":");
+    json_string(stdout, last_complaint);
+    (void)printf(",\"exit\":%d}\n", code);
+}
+
+/* ---- dump of segments ---- */
+
+/* What its header says, beside what the volume knows of it. */
+static const char *header_verdict(int status, const ckb_probe_info *found, const uint8_t id[16],
+                                  const ckb_segment_info *known)
+{
+    bool is_free = known != NULL && known->state == CKB_SEGMENT_FREE;
+    if (status == CKB_NOTFOUND || (status == CKB_IO && is_free)) /* a directory makes the file later */
+        return "none";
+    if (status != CKB_OK)
+        return status == CKB_CORRUPT ? "damaged" : status == CKB_VERSION ? "version" : "unreadable";
+    if (memcmp(found->volume_id, id, 16) != 0)
+        return "foreign";
+    if (known == NULL || known->state == CKB_SEGMENT_JOURNAL || is_free)
+        return "good";
+    return found->epoch == known->epoch ? "good" : "stale";
+}
+
+static void segment_print(uint32_t segment, const ckb_segment_info *known, const char *verdict, uint64_t epoch,
+                          bool json)
+{
+    static const char *const states[] = {"free", "journal", "prepared", "open",      "parked",
+                                         "full", "lost",    "retired",  "checkpoint"};
+    const char *state = known != NULL ? states[known->state] : "unknown";
+    const char *owner = known == NULL || known->used_bytes == 0  ? "-"
+                        : known->log[0] != '\0'                  ? known->log
+                        : known->state == CKB_SEGMENT_CHECKPOINT ? "-"
+                        : known->compacted                       ? "compacted chunks"
+                                                                 : "chunks";
+    uint64_t used = known != NULL ? known->used_bytes : 0, live = known != NULL ? known->live_bytes : 0;
+    live = live < used ? live : used;
+    if (!json) {
+        (void)printf("%" PRIu32 "\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu64 "\n", segment,
+                     state, owner, used, live, used - live, verdict, epoch);
+        return;
+    }
+    (void)printf("%s{\"segment\":%" PRIu32 ",\"state\":\"%s\",\"owner\":", segment != 0 ? "," : "", segment,
+                 state);
+    json_string(stdout, owner);
+    (void)printf(",\"used_bytes\":%" PRIu64 ",\"live_bytes\":%" PRIu64 ",\"dead_bytes\":%" PRIu64
+                 ",\"header\":\"%s\",\"epoch\":%" PRIu64 "}",
+                 used, live, used - live, verdict, epoch);
+}
+
+/* One line for each segment; the volume is null where it does not mount. */
+static int segments_print(const ckb_target *target, ckb_volume *volume, bool json)
+{
+    const ckb_medium *m = &target->medium;
+    size_t align = m->geometry.buffer_align > 64 ? m->geometry.buffer_align : 64;
+    size_t bytes = m->geometry.write_unit > align ? m->geometry.write_unit : align;
+    uint8_t *buffer = aligned_alloc(align, bytes);
+    ckb_segment_info known;
+    ckb_probe_info found;
+    if (buffer == NULL)
+        return CKB_NOSPACE;
+    if (!json)
+        (void)printf("segment\tstate\towner\tused\tlive\tdead\theader\tepoch\n");
+    for (uint32_t i = 0; i < m->geometry.segment_count && signal_number == 0; i++) {
+        memset(&found, 0, sizeof found);
+        int status = m->read(m->context, i, 0, buffer, bytes);
+        status = status == CKB_OK ? ckb_probe(buffer, &found) : CKB_IO;
+        bool there = volume != NULL && ckb_segment_stat(volume, i, &known) == CKB_OK;
+        segment_print(i, there ? &known : NULL,
+                      header_verdict(status, &found, target->probe.volume_id, there ? &known : NULL),
+                      found.epoch, json);
+    }
+    free(buffer);
+    return CKB_OK;
+}
+
+/* Works where the volume does not mount, too, as long as one header of the journal is there. */
+static int dump_segments(const invocation *call)
+{
+    bool json = flag(&call->own[DUMP_JSON]);
+    ckb_target_options options = {.read_only = true};
+    store s;
+    held_back = true; /* a volume that does not mount is no failure yet */
+    int code = store_open(&s, call, STORE_READ, 0);
+    held_back = false;
+    if (code == EXIT_GOOD) {
+        if (json)
+            json_begin(call);
+        (void)printf("%s", json ? ",\"error\":null,\"segments\":[" : "");
+        code = exit_code(segments_print(&s.target, s.volume, json));
+        (void)printf("%s", json ? "]}\n" : "");
+        return store_close(&s, signal_number != 0 ? 128 + signal_number : code);
+    }
+    char reason[MESSAGE_BYTES];
+    memcpy(reason, last_complaint, sizeof reason);
+    complain(call, "%s", reason);
+    memset(&s, 0, sizeof s);
+    bool open = code != EXIT_USAGE && ckb_target_open(call->operands[0], &options, &s.target) == CKB_OK;
+    if (json) {
+        json_begin(call);
+        (void)printf(",\"error\":");
+        json_string(stdout, reason);
+        (void)printf(",\"segments\":[");
+    }
+    if (open) {
+        (void)segments_print(&s.target, NULL, json);
+        (void)ckb_target_close(&s.target);
+    }
+    (void)printf("%s", json ? "]}\n" : "");
+    return code;
+}
+
 static int run_dump(invocation *call)
 {
     static dump d;
     int code;
+    if (flag(&call->own[DUMP_SEGMENTS])) {
+        for (int i = 0; i < DUMP_HELP; i++)
+            if (call->own[i].given && i != DUMP_SEGMENTS && i != DUMP_JSON) {
+                complain(call, "--%s is about entries of a log, not --segments", dump_options[i].name);
+                return EXIT_USAGE;
+            }
+        if (call->operand_count > 1) {
+            complain(call, "--segments is about the volume, not log %.40s", call->operands[1]);
+            return EXIT_USAGE;
+        }
+        return dump_segments(call);
+    }
     d.call = call;
     d.name = call->operand_count > 1 ? call->operands[1] : NULL;
     d.hex = flag(&call->own[DUMP_HEX]);
@@ -2858,22 +2994,6 @@ static void check_print_acks(const audit *a, bool json)
         (void)printf("first missing: %s\n", a->first_missing);
 }
 
-/* Begins the one JSON document of a command. */
-static void json_begin(const invocation *call)
-{
-    (void)printf("{\"tool\":\"chunkbench\",\"command\":\"%s\",\"target\":", call->command->name);
-    json_string(stdout, call->operands[0]);
-}
-
-/* And all of it when the command could not begin. */
-static void json_failure(const invocation *call, int code)
-{
-    json_begin(call);
-    (void)printf(",\"error\":");
-    json_string(stdout, last_complaint);
-    (void)printf(",\"exit\":%d}\n", code);
-}
-
 static void check_begin(const invocation *call, bool json)
 {
     if (!json)
@@ -3070,9 +3190,10 @@ static const command commands[] = {
      "  chunkbench append /srv/store events lines.txt\n  journalctl -f | chunkbench append /srv/store "
      "journal\n",
      run_append, false},
-    {"dump", "Print the entries of a log", "TARGET [LOG]", 1, 2, dump_options, DUMP_OPTION_COUNT,
+    {"dump", "Print the entries of a log, or how segments stand", "TARGET [LOG]", 1, 2, dump_options,
+     DUMP_OPTION_COUNT,
      "  chunkbench dump /srv/store events\n  chunkbench dump --hex --from 41 -n 1 /srv/store events\n"
-     "  chunkbench dump --follow /srv/store journal\n",
+     "  chunkbench dump --follow /srv/store journal\n  chunkbench dump --segments /srv/store\n",
      run_dump, false},
     {"check", "Verify everything, and acknowledgements", "TARGET", 1, 1, check_options, CHECK_OPTION_COUNT,
      "  chunkbench check /srv/store\n  chunkbench check --acks acks.txt /srv/store\n", run_check, false},

@@ -406,6 +406,36 @@ run 4 put file:small 1/10 some
 check "and again when it is refused" grep -q 'cut short: it has 50331648 bytes, the volume in it 67108864' err
 rm -rf small grown
 
+# ---- dump of segments ----
+
+for target in file:segments segments.d; do
+    run 0 format --segment 256K --size 8M $target
+    run 0 put -s 64K $target 5/1 some
+    "$program" append $target lines - <piece >out 2>err
+    run 0 dump --segments $target
+    check "a line for each segment" equal "$(wc -l <out)" 33
+    check "two of the journal" equal "$(cut -f 2 out | grep -c journal)" 2
+    check "chunks and a log" equal "$(awk -F '\t' 'NR > 1 && $4 > 0 { print $3 }' out | sort -u | paste -sd ,)" chunks,lines
+    check "headers are good" equal "$(awk -F '\t' 'NR > 1 && $2 != "free" { print $7 }' out | sort -u)" good
+    run 0 dump --segments --json $target
+    check "segments are JSON" json out
+    check "all of them" equal "$(value out 'len(d["segments"]), d["error"]')" "(32, None)"
+    refuse '--hex is about entries' dump --segments --hex $target
+    refuse 'not log lines' dump --segments $target lines
+done
+# Both sides of the journal lose a record behind their headers: no mount, and still something to see.
+for at in 4200 266344; do printf XXXXXXXX | dd of=segments bs=1 seek=$at conv=notrunc 2>dd; done
+run 4 info file:segments
+run 4 dump --segments file:segments
+check "why it does not mount" grep -q 'corrupt: journal' err
+check "and its segments" equal "$(wc -l <out)" 33
+check "by their headers" equal "$(awk -F '\t' '$7 == "good" && $2 == "unknown"' out | wc -l)" "$("$program" dump --segments segments.d | awk -F '\t' '$7 == "good"' | wc -l)"
+run 4 dump --segments --json file:segments
+check "JSON of what does not mount" json out
+run 2 dump --segments --json file:nowhere
+check "and of what is not there" json out
+rm -rf segments segments.d
+
 # ---- export and import ----
 
 run 0 format --segment 1M --size 32M origin
