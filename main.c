@@ -2740,11 +2740,13 @@ static int run_import(invocation *call)
 
 /* ---- check ---- */
 
-enum { CHECK_ACKS, CHECK_JSON, CHECK_HELP, CHECK_OPTION_COUNT };
+enum { CHECK_ACKS, CHECK_DEEP, CHECK_JSON, CHECK_HELP, CHECK_OPTION_COUNT };
 
 static const ckb_option check_options[CHECK_OPTION_COUNT] = {
     TEXT_OPTION("acks", '\0', "FILE",
                 "also audit acknowledgements that `write --acks` or `log --acks` printed; \"-\" is stdin"),
+    FLAG_OPTION("deep",
+                "also mount without the checkpoint, hold every chunk against it, and recount containers"),
     FLAG_OPTION("json", "print JSON"),
     HELP_OPTION,
 };
@@ -3030,6 +3032,152 @@ static int check_volume(store *s, bool json)
     return exit_code(status);
 }
 
+/* The volume as a mount reads it that looks into every segment, beside the one that may have used a checkpoint. */
+typedef struct deep_check {
+    store *s;
+    ckb_volume *plain;
+    bool json;
+    uint64_t chunks, differences;
+} deep_check;
+
+__attribute__((format(printf, 2, 3))) static void deep_differs(deep_check *d, const char *format, ...)
+{
+    char text[256];
+    va_list values;
+    va_start(values, format);
+    (void)vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (d->json) {
+        (void)printf("%s", d->differences != 0 ? "," : "");
+        json_string(stdout, text);
+    } else {
+        (void)printf("%s\n", text);
+    }
+    d->differences++;
+}
+
+/* Every chunk of one mount, as the other one has it. */
+static void deep_chunks(deep_check *d, ckb_volume *all, ckb_volume *other)
+{
+    ckb_chunk_info info, there;
+    uint64_t cursor = 0;
+    for (d->chunks = 0; signal_number == 0 && ckb_chunk_next(all, &cursor, &info) == CKB_OK; d->chunks++) {
+        int status = ckb_chunk_stat(other, &info.id, &there);
+        if (status == CKB_OK && there.length == info.length && there.version == info.version &&
+            there.segment == info.segment && there.offset == info.offset)
+            continue;
+        deep_differs(d,
+                     "container %" PRIu64 " block %" PRIu64 " chunk %" PRIu32 ": version %" PRIu32
+                     " in segment %" PRIu32 " offset %" PRIu64
+                     " %s the checkpoint, without: %s, version %" PRIu32 " in segment %" PRIu32
+                     " offset %" PRIu64,
+                     info.id.container, info.id.block, info.id.chunk, info.version, info.segment, info.offset,
+                     all == d->plain ? "without" : "with", ckb_status_text(status), there.version,
+                     there.segment, there.offset);
+    }
+}
+
+/* A container, and what is found in it. */
+typedef struct deep_container {
+    ckb_container_info says;
+    uint64_t chunks, bytes;
+} deep_container;
+
+static int deep_compare(const void *a, const void *b)
+{
+    uint64_t first = ((const deep_container *)a)->says.id, second = ((const deep_container *)b)->says.id;
+    return first < second ? -1 : first > second;
+}
+
+static void deep_container_check(deep_check *d, const deep_container *c)
+{
+    ckb_container_info plain;
+    if (c->chunks != c->says.chunks || c->bytes != c->says.bytes)
+        deep_differs(d,
+                     "container %" PRIu64 ": %" PRIu64 " chunks of %" PRIu64
+                     " bytes are there, it counts %" PRIu64 " of %" PRIu64,
+                     c->says.id, c->chunks, c->bytes, c->says.chunks, c->says.bytes);
+    int status = ckb_container_stat(d->plain, c->says.id, &plain);
+    if (status != CKB_OK || plain.state != c->says.state || plain.chunks != c->says.chunks ||
+        plain.bytes != c->says.bytes)
+        deep_differs(
+            d, "container %" PRIu64 ": without the checkpoint %s, %" PRIu64 " chunks of %" PRIu64 " bytes",
+            c->says.id, ckb_status_text(status), plain.chunks, plain.bytes);
+}
+
+/* Counts what is in each container, in one walk. */
+static int deep_containers(deep_check *d)
+{
+    ckb_stat stat;
+    ckb_chunk_info info;
+    uint32_t walk = 0, count = 0;
+    uint64_t cursor = 0;
+    ckb_volume_stat(d->s->volume, &stat);
+    deep_container *all = calloc((size_t)stat.containers + 1, sizeof *all), *c, key;
+    if (all == NULL)
+        return CKB_NOSPACE;
+    while (count < stat.containers && ckb_container_next(d->s->volume, &walk, &all[count].says) == CKB_OK)
+        count++;
+    qsort(all, count, sizeof *all, deep_compare);
+    while (signal_number == 0 && ckb_chunk_next(d->s->volume, &cursor, &info) == CKB_OK) {
+        key.says.id = info.id.container;
+        c = bsearch(&key, all, count, sizeof *all, deep_compare);
+        if (c != NULL) {
+            c->chunks++;
+            c->bytes += info.length;
+        } else {
+            deep_differs(d, "a chunk of container %" PRIu64 ", which is not there", info.id.container);
+        }
+    }
+    for (uint32_t i = 0; i < count && signal_number == 0; i++)
+        deep_container_check(d, &all[i]);
+    free(all);
+    return CKB_OK;
+}
+
+static void deep_sums(deep_check *d)
+{
+    ckb_stat stat;
+    ckb_volume_stat(d->s->volume, &stat);
+    uint64_t all = stat.geometry.segment_bytes * stat.geometry.segment_count;
+    uint64_t sum = stat.live_bytes + stat.dead_bytes + stat.free_bytes + stat.reserved_bytes;
+    if (sum != all)
+        deep_differs(d, "live, dead, free and reserved bytes make %" PRIu64 ", the volume has %" PRIu64, sum,
+                     all);
+}
+
+/* 0, or an exit code. */
+static int check_deep(store *s, bool json)
+{
+    deep_check d = {s, NULL, json, 0, 0};
+    ckb_config config = s->config;
+    ckb_fault fault = {0};
+    config.ignore_checkpoint = true;
+    size_t bytes = ckb_volume_memory(&s->target.medium.geometry, &config);
+    void *memory = malloc(bytes);
+    int status =
+        memory != NULL ? ckb_mount(&s->target.medium, &config, memory, bytes, &d.plain, &fault) : CKB_NOSPACE;
+    (void)printf("%s", json ? ",\"differences\":[" : "");
+    if (status == CKB_OK) {
+        deep_chunks(&d, d.plain, s->volume);
+        deep_chunks(&d, s->volume, d.plain);
+        status = deep_containers(&d);
+        deep_sums(&d);
+        (void)ckb_unmount(d.plain);
+    }
+    (void)printf("%s", json ? "]" : "");
+    free(memory);
+    if (status != CKB_OK)
+        return store_fail(s, "mounting without the checkpoint", status, &fault);
+    if (json)
+        (void)printf(",\"compared\":%" PRIu64, d.chunks);
+    else
+        (void)printf("%" PRIu64 " chunks are where a mount without the checkpoint finds them, %" PRIu64
+                     " differences\n",
+                     d.chunks, d.differences);
+    return d.differences == 0 ? EXIT_GOOD : EXIT_CORRUPT;
+}
+
 static int run_check(invocation *call)
 {
     store s;
@@ -3050,6 +3198,8 @@ static int run_check(invocation *call)
     code = exit_code(store_open_reader(&s));
     if (code == EXIT_GOOD) {
         code = check_volume(&s, json);
+        checked = flag(&call->own[CHECK_DEEP]) && signal_number == 0 ? check_deep(&s, json) : EXIT_GOOD;
+        code = checked > code ? checked : code;
         checked = with_acks ? audit_run(&s, &a) : EXIT_GOOD;
         code = checked > code ? checked : code;
         if (with_acks)
@@ -3196,7 +3346,9 @@ static const command commands[] = {
      "  chunkbench dump --follow /srv/store journal\n  chunkbench dump --segments /srv/store\n",
      run_dump, false},
     {"check", "Verify everything, and acknowledgements", "TARGET", 1, 1, check_options, CHECK_OPTION_COUNT,
-     "  chunkbench check /srv/store\n  chunkbench check --acks acks.txt /srv/store\n", run_check, false},
+     "  chunkbench check /srv/store\n  chunkbench check --deep --json /srv/store\n"
+     "  chunkbench check --acks acks.txt /srv/store\n",
+     run_check, false},
     {"export", "Write a container as one stream with checksums", "TARGET CONTAINER [FILE|-]", 2, 3,
      export_options, EXPORT_OPTION_COUNT,
      "  chunkbench export /srv/store 7 seven.ckb\n"

@@ -340,6 +340,11 @@ run 0 put file:many 1/2 -s 1000 pieces
 run 0 info file:many
 check "a checkpoint when it is worth it" grep -qx 'checkpoint_entries: 2007' out
 check "the mount took it" grep -qx 'mount_checkpoint_entries: 2007' out
+run 0 check --deep file:many
+check "a deep check" grep -qx '2007 chunks are where a mount without the checkpoint finds them, 0 differences' out
+run 0 check --deep --json file:many
+check "and as JSON" json out
+check "nothing differs" equal "$(value out 'd["compared"], d["differences"], d["error"]')" "(2007, [], None)"
 run 0 rm store 3/9
 run 1 get store 3/9
 check "deleted is said" grep -q deleted err
