@@ -3,7 +3,8 @@
  * that a machine that gets slower or faster meanwhile does so for both sides of a ratio.
  *
  *     ceilings [DIRECTORY [SECTION]]      on disk; the current one by default. SECTION: crc, ram, teragen,
- *                                         disk, tmpfs, mount, log or growth; all by default
+ *                                         disk, tmpfs, mount, log, growth or steady; all by default. Only when it
+ *                                         is asked for: mounts, which wants 6 GB of memory
  *
  * A bar that is missed is printed, and is no failure. */
 #define _GNU_SOURCE
@@ -918,6 +919,159 @@ static void growth_row(void)
     memory_unmap(memory, bytes);
 }
 
+/* --------------------------------------------------------------------------------------------- >>mounts */
+
+#define SMALL_CHUNK_BYTES 64u /* so that ten million and what is to be read of them fit into memory */
+
+/* Chunks `from` to `to` in blocks of 16, made durable. */
+static void small_write(const store *s, const ckb_medium *medium, uint64_t from, uint64_t to)
+{
+    job j = {.volume = s->volume};
+    job_open(&j, &medium->geometry);
+    for (uint64_t n = from; n < to; n++) {
+        ckb_chunk_id id = {1, n / CHUNKS_PER_BLOCK, (uint32_t)(n % CHUNKS_PER_BLOCK)};
+        must(ckb_chunk_write(j.writer, &id, source + n % 4096, SMALL_CHUNK_BYTES, 0), "write");
+    }
+    must(ckb_writer_commit(j.writer), "commit");
+    must(ckb_writer_close(j.writer), "close");
+    memory_unmap(j.memory, j.bytes);
+}
+
+/* The median of three mounts, and where its chunks came from. */
+static void mounts_print(const char *what, const ckb_medium *medium, uint64_t chunks, bool ignore)
+{
+    const ckb_config config = {
+        .max_chunks = chunks / 8 * 9 + 1024, .read_only = true, .ignore_checkpoint = ignore};
+    double seconds[3];
+    ckb_stat stat;
+    for (unsigned i = 0; i < 3; i++)
+        seconds[i] = mount_seconds(medium, &config, &stat);
+    if (stat.index_used != chunks || (stat.mount_entries == 0) != ignore)
+        die("mount", "not what was written, or not from the checkpoint");
+    double took = median(seconds, 3);
+    printf("mount of %4.1f M chunks, RAM, %-22s | %8.1f ms | %6.2f M entries/s | %8llu from the checkpoint, %u "
+           "segments read, %u by summaries\n",
+           (double)chunks / 1e6, what, took * 1e3, (double)chunks / took / 1e6,
+           (unsigned long long)stat.mount_entries, stat.mount_scanned, stat.mount_summaries);
+    fflush(stdout);
+}
+
+/* With a checkpoint of all, without, and after a crash with a hundredth more written. */
+static void mounts_of(uint64_t chunks)
+{
+    uint64_t more = chunks / 100;
+    const ckb_config config = {.max_chunks = chunks / 8 * 9 + 1024, .checkpoint_records = 1};
+    /* A checkpoint takes up to an eighth of what is free. */
+    size_t bytes =
+        (size_t)((chunks + more) * (SMALL_CHUNK_BYTES + 80 + 10 * 32) / SEGMENT_BYTES + 32) * SEGMENT_BYTES;
+    unsigned char *memory = memory_map(bytes);
+    ckb_ram ram;
+    ckb_medium medium;
+    store s;
+    must(ckb_ram_medium(&ram, &medium, memory, bytes, SEGMENT_BYTES, 512), "RAM medium");
+    store_make(&s, &medium, &config);
+    must(ckb_container_create(s.volume, 1), "container");
+    small_write(&s, &medium, 0, chunks);
+    for (bool busy = true; busy;)
+        must(ckb_maintain(s.volume, 1000, &busy), "maintain");
+    store_close(&s, false);
+    mounts_print("with a checkpoint", &medium, chunks, false);
+    mounts_print("without", &medium, chunks, true);
+    const ckb_config later = {.max_chunks = chunks / 8 * 9 + 1024, .checkpoint_records = UINT32_MAX};
+    s.bytes = ckb_volume_memory(&medium.geometry, &later);
+    s.memory = memory_map(s.bytes);
+    must(ckb_mount(&medium, &later, s.memory, s.bytes, &s.volume, NULL), "mount");
+    small_write(&s, &medium, chunks, chunks + more);
+    store_close(&s, true);
+    mounts_print("crash, 1 % more", &medium, chunks + more, false);
+    printf("%-46s | %.1f bytes a chunk\n", "memory of that mount",
+           (double)ckb_volume_memory(&medium.geometry, &later) / ((double)chunks / 8 * 9 + 1024));
+    memory_unmap(memory, bytes);
+}
+
+/* --------------------------------------------------------------------------------------------- >>steady */
+
+#define STEADY_BYTES (UINT64_C(512) << 20)
+#define STEADY_SEGMENT (UINT64_C(1) << 20)
+#define STEADY_LIVE_PERCENT 80
+#define STEADY_TIMES 10u
+
+/* live, dead, free and reserved bytes make the volume, at any time. */
+static void steady_sums(ckb_volume *volume, ckb_stat *stat)
+{
+    ckb_volume_stat(volume, stat);
+    if (stat->live_bytes + stat->dead_bytes + stat->free_bytes + stat->reserved_bytes !=
+        stat->geometry.segment_bytes * stat->geometry.segment_count)
+        die("steady state", "space leaks");
+}
+
+static void steady_overwrite(job *j, uint64_t chunk, unsigned flags, ckb_histogram *latency)
+{
+    ckb_chunk_id id = {1, chunk / CHUNKS_PER_BLOCK, (uint32_t)(chunk % CHUNKS_PER_BLOCK)};
+    uint64_t start = ckb_host_clock_ns();
+    must(ckb_chunk_write(j->writer, &id, source + chunk * 64 % (SOURCE_BYTES / 2), CHUNK_BYTES, flags),
+         "write");
+    ckb_histogram_add(latency, ckb_host_clock_ns() - start);
+}
+
+/* A volume of which 80 % are live chunks is overwritten at random, ten times all of it, and a thread maintains. */
+static void steady_row(void)
+{
+    double tenths[STEADY_TIMES], second[1], last[1];
+    size_t bytes = (size_t)STEADY_BYTES, latency_bytes = ckb_histogram_memory(2);
+    unsigned char *memory = memory_map(bytes), *latency_memory = memory_map(latency_bytes);
+    uint64_t chunks = STEADY_BYTES * STEADY_LIVE_PERCENT / 100 / (CHUNK_BYTES + 40 + 32), random = 1;
+    uint64_t each = STEADY_BYTES / CHUNK_BYTES;
+    ckb_histogram latency;
+    ckb_latency all;
+    ckb_ram ram;
+    ckb_medium medium;
+    ckb_stat stat;
+    store s;
+    keeper k = {.volume = NULL};
+    must(ckb_ram_medium(&ram, &medium, memory, bytes, STEADY_SEGMENT, 512), "RAM medium");
+    must(ckb_histogram_init(&latency, 2, latency_memory, latency_bytes), "histogram");
+    store_open(&s, &medium, chunks, 1);
+    job j = {.volume = s.volume};
+    job_open(&j, &medium.geometry);
+    for (uint64_t n = 0; n < chunks; n++)
+        steady_overwrite(&j, n, 0, &latency);
+    must(ckb_histogram_init(&latency, 2, latency_memory, latency_bytes), "histogram");
+    k.volume = s.volume;
+    if (pthread_create(&k.id, NULL, keeper_run, &k) != 0)
+        die("thread", "cannot be made");
+    for (unsigned i = 0; i < STEADY_TIMES; i++) {
+        double start = seconds_now();
+        for (uint64_t n = 0; n < each; n++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            steady_overwrite(&j, (random >> 33) % chunks, CKB_OVERWRITE, &latency);
+            if (n % 4096 == 0)
+                steady_sums(s.volume, &stat);
+        }
+        tenths[i] = (double)each / (seconds_now() - start) / 1e3;
+    }
+    atomic_store(&k.stop, true);
+    pthread_join(k.id, NULL);
+    must(ckb_writer_commit(j.writer), "commit");
+    steady_sums(s.volume, &stat);
+    ckb_histogram_latency(&latency, &all);
+    second[0] = tenths[1];
+    last[0] = tenths[STEADY_TIMES - 1];
+    row("overwrites at 80 % live: last / second tenth", last, second, 1, 1.0, "k/s");
+    printf("%-44s |", "rate of each tenth, k/s");
+    for (unsigned i = 0; i < STEADY_TIMES; i++)
+        printf(" %.0f", tenths[i]);
+    double user = (double)(each * STEADY_TIMES * (CHUNK_BYTES + 72));
+    printf(
+        "\n%-44s | writes amplified %.2f times, p99 %.1f us, longest stall %.1f ms, %.0f %% live at the end\n",
+        "what that takes", 1 + (double)stat.compacted_bytes / user, (double)all.p99 / 1e3,
+        (double)all.max / 1e6, 100.0 * (double)stat.live_bytes / (double)STEADY_BYTES);
+    store_close(&s, true);
+    memory_unmap(j.memory, j.bytes);
+    memory_unmap(latency_memory, latency_bytes);
+    memory_unmap(memory, bytes);
+}
+
 /* Whether a section of the report is wanted. */
 static bool wanted(int argc, char **argv, const char *section)
 {
@@ -957,5 +1111,11 @@ int main(int argc, char **argv)
         log_rows(directory);
     if (wanted(argc, argv, "growth"))
         growth_row();
+    if (wanted(argc, argv, "steady"))
+        steady_row();
+    if (argc > 2 && wanted(argc, argv, "mounts")) {
+        mounts_of(1000000);
+        mounts_of(10000000);
+    }
     return 0;
 }

@@ -17,7 +17,7 @@ trap 'exit 130' INT TERM HUP
 parts=("$@")
 if [ $# = 0 ]; then
     # The longest first, so that no core idles at the end.
-    parts=(sanitize race devices kill selftest compilers macros symbols cplusplus static freestanding size readme
+    parts=(sanitize race devices kill full selftest compilers macros symbols cplusplus static freestanding size readme
         memcheck includes units race-plain format functions)
 fi
 

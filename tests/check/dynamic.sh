@@ -58,6 +58,19 @@ part_devices() {
     say "$(tail -n 1 "$work/devices")"
 }
 
+part_full() {
+    local code=0
+    quiet make -s BUILD="$BUILD" "$BUILD/chunkbench"
+    tests/full.sh "$BUILD/chunkbench" >"$work/full" || code=$?
+    if [ $code = 77 ]; then
+        skip "$(tail -n 1 "$work/full")"
+    elif [ $code != 0 ]; then
+        cat "$work/full"
+        return 1
+    fi
+    say "$(sed 's/^full: //' "$work/full")"
+}
+
 part_readme() {
     [ -e README.md ] || skip "there is no README.md"
     quiet make -s BUILD="$BUILD" "$BUILD/chunkbench"
