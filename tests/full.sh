@@ -2,7 +2,8 @@
 # Usage: tests/full.sh PATH/TO/chunkbench
 # Full volumes: a directory on a tmpfs of fixed size, an image there, and a loop device, filled to the last byte by
 # chunks, by a log, and by somebody else's file. What was acknowledged stays, every refusal says "no space" and exits 5,
-# and after a delete, a purge, or when the file goes, writing goes on by itself. Needs root; exits 77 without.
+# and after a delete, a purge, or when the file goes, writing goes on by itself (C52, C54, C58). Needs root; exits 77
+# without.
 set -eu
 program=$(realpath "$1")
 work=$(mktemp -d "${TMPDIR:-/tmp}/chunkbench-full-XXXXXX")
