@@ -900,7 +900,8 @@ typedef struct store {
     void *memory, *reader_memory, *writer_memory;
     ckb_reader *reader;
     ckb_writer *writer;
-    uint32_t warned; /* warnings of the target that were printed */
+    uint32_t warned;   /* warnings of the target that were printed */
+    uint64_t mount_ns; /* what the last mount took */
 } store;
 
 static int store_fail(const store *s, const char *what, int status, const ckb_fault *fault)
@@ -925,7 +926,9 @@ static int store_mount(store *s, uint64_t chunks, ckb_fault *fault)
         s->memory = bytes != 0 ? malloc(bytes) : NULL;
         if (s->memory == NULL)
             return CKB_NOSPACE;
+        uint64_t start_ns = ckb_host_clock_ns();
         status = ckb_mount(&s->target.medium, &s->config, s->memory, bytes, &s->volume, fault);
+        s->mount_ns = ckb_host_clock_ns() - start_ns;
         if (status != CKB_NOSPACE)
             break;
         if (fault->topic == CKB_TOPIC_CONTAINER)
@@ -1313,6 +1316,22 @@ static int run_format(invocation *call)
     return ckb_target_close(&s.target) == CKB_OK ? EXIT_GOOD : EXIT_IO;
 }
 
+/* Begins the one JSON document of a command. */
+static void json_begin(const invocation *call)
+{
+    (void)printf("{\"tool\":\"chunkbench\",\"command\":\"%s\",\"target\":", call->command->name);
+    json_string(stdout, call->operands[0]);
+}
+
+/* And all of it when the command could not begin. */
+static void json_failure(const invocation *call, int code)
+{
+    json_begin(call);
+    (void)printf(",\"error\":");
+    json_string(stdout, last_complaint);
+    (void)printf(",\"exit\":%d}\n", code);
+}
+
 enum { INFO_JSON, INFO_HELP, INFO_OPTION_COUNT };
 
 static const ckb_option info_options[INFO_OPTION_COUNT] = {FLAG_OPTION("json", "print JSON"), HELP_OPTION};
@@ -1326,6 +1345,62 @@ static void print_id(FILE *stream, const uint8_t id[16])
 {
     for (unsigned i = 0; i < 16; i++)
         (void)fprintf(stream, "%02x", id[i]);
+}
+
+static int compare_containers(const void *a, const void *b)
+{
+    uint64_t first = ((const ckb_container_info *)a)->id, second = ((const ckb_container_info *)b)->id;
+    return first < second ? -1 : first > second;
+}
+
+typedef struct container_list {
+    ckb_container_info *containers;
+    uint32_t count;
+} container_list;
+
+static const char *const container_states[] = {"NONE", "OPEN", "CLOSED", "UNHEALTHY", "DELETED"};
+
+/* All containers, by id. */
+static int store_containers(store *s, container_list *list)
+{
+    ckb_stat stat;
+    uint32_t cursor = 0;
+    ckb_volume_stat(s->volume, &stat);
+    list->count = 0;
+    list->containers = malloc((stat.container_capacity + 1) * sizeof *list->containers);
+    if (list->containers == NULL)
+        return CKB_NOSPACE;
+    while (list->count < stat.container_capacity &&
+           ckb_container_next(s->volume, &cursor, &list->containers[list->count]) == CKB_OK)
+        list->count++;
+    qsort(list->containers, list->count, sizeof list->containers[0], compare_containers);
+    return CKB_OK;
+}
+
+static void info_print_containers(const container_list *list, bool json)
+{
+    (void)printf("%s", json ? ",\"container_list\":[" : "");
+    for (uint32_t i = 0; i < list->count; i++) {
+        const ckb_container_info *c = &list->containers[i];
+        (void)printf(json ? "%s{\"id\":%" PRIu64 ",\"state\":\"%s\",\"chunks\":%" PRIu64 ",\"bytes\":%" PRIu64
+                            "}"
+                          : "%scontainer %" PRIu64 ": %s, chunks %" PRIu64 ", bytes %" PRIu64 "\n",
+                     json && i != 0 ? "," : "", c->id, container_states[c->state], c->chunks, c->bytes);
+    }
+    (void)printf("%s", json ? "]" : "");
+}
+
+/* Why the mount took as long as it did. */
+static const char *info_mount_reason(const ckb_stat *stat, const ckb_fault *damage)
+{
+    if (stat->mount_entries != 0)
+        return "the checkpoint, and segments written since";
+    if (damage->topic == CKB_TOPIC_CHECKPOINT)
+        return "the checkpoint does not verify: all segments";
+    if (stat->dropped_tails != 0 && stat->checkpoint_epoch == 0)
+        return "no checkpoint, after a crash: all segments";
+    return stat->checkpoint_epoch == 0 ? "no checkpoint: all segments"
+                                       : "the checkpoint was not used: all segments";
 }
 
 static void info_print_logs(const log_list *list, bool json)
@@ -1350,8 +1425,9 @@ static void info_print_logs(const log_list *list, bool json)
     (void)printf("%s", json ? "]" : "");
 }
 
-static void info_print(const invocation *call, const ckb_stat *stat, const log_list *logs, bool json)
+static void info_print(const store *s, const ckb_stat *stat, const ckb_fault *damage, bool json)
 {
+    const invocation *call = s->call;
     const info_field fields[] = {
         {"format_major", stat->format_major},
         {"format_minor", stat->format_minor},
@@ -1377,6 +1453,7 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"damage", stat->damage},
         {"dropped_bytes", stat->dropped_bytes},
         {"dropped_tails", stat->dropped_tails},
+        {"mount_ns", s->mount_ns},
         {"mount_scanned_segments", stat->mount_scanned},
         {"mount_summary_segments", stat->mount_summaries},
         {"mount_covered_segments", stat->mount_covered},
@@ -1391,18 +1468,16 @@ static void info_print(const invocation *call, const ckb_stat *stat, const log_l
         {"scrub_bytes", stat->scrub_bytes},
         {"scrub_damage", stat->scrub_damage},
     };
-    (void)printf(json ? "{\"tool\":\"chunkbench\",\"command\":\"info\",\"target\":" : "target: ");
     if (json)
-        json_string(stdout, call->operands[0]);
+        json_begin(call);
     else
-        (void)printf("%s", call->operands[0]);
+        (void)printf("target: %s", call->operands[0]);
     (void)printf(json ? ",\"volume_id\":\"" : "\nvolume_id: ");
     print_id(stdout, stat->volume_id);
     (void)printf(json ? "\"" : "\n");
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         (void)printf(json ? ",\"%s\":%" PRIu64 : "%s: %" PRIu64 "\n", fields[i].name, fields[i].value);
-    info_print_logs(logs, json);
-    (void)printf("%s", json ? "}\n" : "");
+    (void)printf(json ? ",\"mount_read\":\"%s\"" : "mount_read: %s\n", info_mount_reason(stat, damage));
 }
 
 static int run_info(invocation *call)
@@ -1410,18 +1485,29 @@ static int run_info(invocation *call)
     store s;
     ckb_stat stat;
     ckb_fault last, damage;
-    log_list logs;
+    log_list logs = {0};
+    container_list containers;
     char text[256];
+    bool json = flag(&call->own[INFO_JSON]);
     int status, code = store_open(&s, call, STORE_READ, 0);
-    if (code != EXIT_GOOD)
+    if (code != EXIT_GOOD) {
+        if (json)
+            json_failure(call, code);
         return code;
-    status = store_logs(&s, &logs);
+    }
+    status = store_containers(&s, &containers);
+    if (status == CKB_OK)
+        status = store_logs(&s, &logs);
     if (status != CKB_OK)
         return store_close(&s, store_fail(&s, call->operands[0], status, NULL));
     ckb_volume_stat(s.volume, &stat);
     ckb_volume_fault(s.volume, &last, &damage);
-    info_print(call, &stat, &logs, flag(&call->own[INFO_JSON]));
+    info_print(&s, &stat, &damage, json);
+    info_print_containers(&containers, json);
+    info_print_logs(&logs, json);
+    (void)printf("%s", json ? "}\n" : "");
     free(logs.logs);
+    free(containers.containers);
     if (damage.status != CKB_OK) {
         (void)ckb_fault_text(&damage, text, sizeof text);
         complain(call, "%s: first damage: %s", call->operands[0], text);
@@ -1433,30 +1519,18 @@ enum { LS_HELP, LS_OPTION_COUNT };
 
 static const ckb_option ls_options[LS_OPTION_COUNT] = {HELP_OPTION};
 
-static int compare_containers(const void *a, const void *b)
-{
-    uint64_t first = ((const ckb_container_info *)a)->id, second = ((const ckb_container_info *)b)->id;
-    return first < second ? -1 : first > second;
-}
-
 static int ls_containers(store *s)
 {
-    static const char *const states[] = {"NONE", "OPEN", "CLOSED", "UNHEALTHY", "DELETED"};
-    ckb_stat stat;
-    ckb_container_info *list;
-    uint32_t cursor = 0, count = 0;
-    ckb_volume_stat(s->volume, &stat);
-    list = malloc((stat.container_capacity + 1) * sizeof *list);
-    if (list == NULL)
-        return CKB_NOSPACE;
-    while (count < stat.container_capacity && ckb_container_next(s->volume, &cursor, &list[count]) == CKB_OK)
-        count++;
-    qsort(list, count, sizeof list[0], compare_containers);
+    container_list list;
+    int status = store_containers(s, &list);
+    if (status != CKB_OK)
+        return status;
     (void)printf("container\tstate\tchunks\tbytes\n");
-    for (uint32_t i = 0; i < count; i++)
-        (void)printf("%" PRIu64 "\t%s\t%" PRIu64 "\t%" PRIu64 "\n", list[i].id, states[list[i].state],
-                     list[i].chunks, list[i].bytes);
-    free(list);
+    for (uint32_t i = 0; i < list.count; i++)
+        (void)printf("%" PRIu64 "\t%s\t%" PRIu64 "\t%" PRIu64 "\n", list.containers[i].id,
+                     container_states[list.containers[i].state], list.containers[i].chunks,
+                     list.containers[i].bytes);
+    free(list.containers);
     return CKB_OK;
 }
 
@@ -2408,22 +2482,6 @@ static int dump_follow(dump *d)
             dump_pause(failures != 0 ? FOLLOW_RETRY_NS : took_ns > FOLLOW_PAUSE_NS ? took_ns : FOLLOW_PAUSE_NS);
     }
     return EXIT_GOOD;
-}
-
-/* Begins the one JSON document of a command. */
-static void json_begin(const invocation *call)
-{
-    (void)printf("{\"tool\":\"chunkbench\",\"command\":\"%s\",\"target\":", call->command->name);
-    json_string(stdout, call->operands[0]);
-}
-
-/* And all of it when the command could not begin. */
-static void json_failure(const invocation *call, int code)
-{
-    json_begin(call);
-    (void)printf(",\"error\":");
-    json_string(stdout, last_complaint);
-    (void)printf(",\"exit\":%d}\n", code);
 }
 
 /* ---- dump of segments ---- */

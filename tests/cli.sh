@@ -331,6 +331,10 @@ check "ls of all" equal "$(tail -n 1 out | cut -f1,2,4 | tr '\t' ' ')" "3 OPEN 1
 run 0 info --json store
 check "info is JSON" json out
 check "containers" equal "$(value out 'd["containers"]')" 1
+check "what is in them" equal "$(value out 'd["container_list"][0]["id"], d["container_list"][0]["state"], d["container_list"][0]["bytes"]')" "(3, 'OPEN', 10005000)"
+check "what the mount took" equal "$(value out 'd["mount_ns"] > 0, d["mount_read"]')" "(True, 'no checkpoint: all segments')"
+run 2 info --json nowhere
+check "info of nothing is JSON" json out
 run 0 format --segment 128K file:many:64M
 run 0 put file:many 1/1 -s 1000 piece
 run 0 info file:many
@@ -340,6 +344,7 @@ run 0 put file:many 1/2 -s 1000 pieces
 run 0 info file:many
 check "a checkpoint when it is worth it" grep -qx 'checkpoint_entries: 2007' out
 check "the mount took it" grep -qx 'mount_checkpoint_entries: 2007' out
+check "and says so" grep -qx 'mount_read: the checkpoint, and segments written since' out
 run 0 check --deep file:many
 check "a deep check" grep -qx '2007 chunks are where a mount without the checkpoint finds them, 0 differences' out
 run 0 check --deep --json file:many
