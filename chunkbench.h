@@ -2566,6 +2566,7 @@ typedef struct ckbi_scrub {
     uint32_t passes, damage;
     uint32_t unsaved; /* segments since the journal was told */
     uint8_t phase;
+    bool ended; /* the walk has seen the segment's last record */
     bool busy;
 } ckbi_scrub;
 
@@ -11457,6 +11458,7 @@ static CKBI_UNUSED void ckbi_scrub_resume(ckbi_checking *k)
     k->entry_expected = s->expected;
     walk->at = s->at;
     walk->known = ckbi_max32(walk->known, s->known);
+    walk->ended = s->ended;
     walk->verify = true;
 }
 
@@ -11523,6 +11525,7 @@ CKB_DEF int ckb_scrub(ckb_volume *volume, ckb_reader *reader, uint64_t budget,
         going = ckbi_scrub_step(k, &step);
     s->at = reader->walk.at;
     s->known = reader->walk.known;
+    s->ended = reader->walk.ended;
     s->expected = k->entry_expected;
     if (!going)
         ckbi_scrub_complete(volume);

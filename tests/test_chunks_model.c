@@ -329,7 +329,7 @@ Test(chunks_model, agree_with_a_plain_model_on_a_volume_that_is_full_most_of_the
 
 Test(chunks_model, agree_with_a_plain_model_while_checkpoints_are_taken)
 {
-    static model now = {.name = "checkpoint", .seed = 14, .operations = 200000, .power_cuts = true};
+    static model now = {.name = "checkpoint", .seed = 14, .operations = 600000, .power_cuts = true};
     world_shape shape = model_shape;
     shape.geometry.segment_count = 48;
     shape.config.checkpoint_records = 1;

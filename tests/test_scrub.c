@@ -90,6 +90,27 @@ Test(scrub, verifies_all_that_a_check_does_whatever_the_pieces)
     store_free(s);
 }
 
+/* Where a crash left nothing but the records to tell where a segment ends, a piece may end just there. */
+Test(scrub, finds_nothing_wrong_after_a_crash_whatever_the_pieces)
+{
+    for (uint32_t chunks = 1; chunks < 120; chunks++) {
+        ckb_config config = {.max_chunks = 1000};
+        store *s = store_new_with(8192, 40, 128, &config);
+        scrubbing all;
+        put(s, 0, chunks);
+        delete_chunk(s, 0);
+        remount(s, false);
+        put(s, 200, 201);
+        remount(s, false);
+        for (uint64_t budget = 1; budget < 3000; budget += 700) {
+            cr_assert_eq(scrub_pass(s, &all, budget), CKB_OK, "%u chunks in pieces of %d", chunks, (int)budget);
+            for (uint32_t i = 0; i < all.count; i++)
+                cr_assert_eq(all.findings[i].fault.topic, CKB_TOPIC_TAIL);
+        }
+        store_free(s);
+    }
+}
+
 Test(scrub, reads_no_more_than_its_budget_and_one_record)
 {
     store *s = store_new();
