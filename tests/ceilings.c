@@ -1017,7 +1017,8 @@ static void steady_overwrite(job *j, uint64_t chunk, unsigned flags, ckb_histogr
 /* A volume of which 80 % are live chunks is overwritten at random, ten times all of it, and a thread maintains. */
 static void steady_row(void)
 {
-    double tenths[STEADY_TIMES], second[1], last[1];
+    double tenths[STEADY_TIMES], amplified[STEADY_TIMES], second[1], last[1];
+    uint64_t moved = 0;
     size_t bytes = (size_t)STEADY_BYTES, latency_bytes = ckb_histogram_memory(2);
     unsigned char *memory = memory_map(bytes), *latency_memory = memory_map(latency_bytes);
     uint64_t chunks = STEADY_BYTES * STEADY_LIVE_PERCENT / 100 / (CHUNK_BYTES + 40 + 32), random = 1;
@@ -1049,6 +1050,9 @@ static void steady_row(void)
                 steady_sums(s.volume, &stat);
         }
         tenths[i] = (double)each / (seconds_now() - start) / 1e3;
+        steady_sums(s.volume, &stat);
+        amplified[i] = 1 + (double)(stat.compacted_bytes - moved) / (double)(each * (CHUNK_BYTES + 72));
+        moved = stat.compacted_bytes;
     }
     atomic_store(&k.stop, true);
     pthread_join(k.id, NULL);
@@ -1061,6 +1065,9 @@ static void steady_row(void)
     printf("%-44s |", "rate of each tenth, k/s");
     for (unsigned i = 0; i < STEADY_TIMES; i++)
         printf(" %.0f", tenths[i]);
+    printf("\n%-44s |", "writes amplified in each tenth, times");
+    for (unsigned i = 0; i < STEADY_TIMES; i++)
+        printf(" %.2f", amplified[i]);
     double user = (double)(each * STEADY_TIMES * (CHUNK_BYTES + 72));
     printf(
         "\n%-44s | writes amplified %.2f times, p99 %.1f us, longest stall %.1f ms, %.0f %% live at the end\n",
